@@ -10,6 +10,7 @@ mod field;
 mod golden;
 mod hardware;
 mod lock;
+mod updates;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -25,6 +26,10 @@ pub use self::hardware::{
     MemoryErrors, SENSORS_MAX, SensorReport, Temperature,
 };
 pub use self::lock::LockReport;
+pub use self::updates::{
+    PACKAGES_MAX, PackageOrigin, PackageText, PendingPackage, PendingPackages, RESTART_PACKAGES_MAX,
+    RestartReason, UpdatesSection, UpgradeKind,
+};
 
 use crate::code::ErrorCode;
 use crate::condition::ConditionSet;
@@ -88,6 +93,9 @@ pub struct Sections {
     /// Disks, temperatures and memory errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<HardwareSection>,
+    /// Pending upgrades and a due restart of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updates: Option<UpdatesSection>,
 }
 
 impl Sections {
@@ -105,6 +113,7 @@ impl Sections {
             && self.storage.is_none()
             && self.conditions.is_none()
             && self.hardware.is_none()
+            && self.updates.is_none()
     }
 
     /// What of `self` differs from `before`.
@@ -125,6 +134,7 @@ impl Sections {
             storage: changed(&self.storage, &before.storage),
             conditions: changed(&self.conditions, &before.conditions),
             hardware: changed(&self.hardware, &before.hardware),
+            updates: changed(&self.updates, &before.updates),
         }
     }
 
@@ -146,6 +156,7 @@ impl Sections {
         lay(&mut self.storage, changed.storage);
         lay(&mut self.conditions, changed.conditions);
         lay(&mut self.hardware, changed.hardware);
+        lay(&mut self.updates, changed.updates);
     }
 }
 

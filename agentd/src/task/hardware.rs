@@ -1,6 +1,6 @@
 //! The task that reads the hardware.
 //!
-//! In: the file of root's service, and what the kernel shows. Out: a view, which the report has; listeners hear of it only
+//! In: the files of root's services, and what the kernel shows. Out: a view, which the report has; listeners hear of it only
 //! when its section is another. Files are read on a thread of their own, since a chip may answer late. Deliberately absent:
 //! what is wrong with it, which `plan::conditions` derives.
 
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_protocol::json::chain;
+use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::stop::Stop;
@@ -42,26 +43,31 @@ impl HardwareTask {
 
     async fn turn(&self) {
         let files = self.files.clone();
-        let raw = match tokio::task::spawn_blocking(move || read(&files)).await {
+        let at = self.clock.now();
+        let raw = match tokio::task::spawn_blocking(move || read(&files, at)).await {
             Ok(raw) => raw,
             Err(error) => return tracing::error!(%error, "reading the hardware panicked"),
         };
         let now = self.clock.now();
         self.view.send_if_modified(|kept| {
             let next = kept.next(raw, now);
-            let is_news = kept.section != next.section;
+            let is_news = (&kept.section, &kept.updates) != (&next.section, &next.updates);
             *kept = Arc::new(next);
             is_news
         });
     }
 }
 
-fn read(files: &HardwareFiles) -> RawHardware {
+fn read(files: &HardwareFiles, now: Timestamp) -> RawHardware {
     let disks = files.disks().unwrap_or_else(|error| {
         tracing::warn!(error = chain(&error), "the reading of the disks is not used");
         None
     });
-    RawHardware { disks, sensors: files.sensors(), memory: files.memory() }
+    let updates = files.updates(now).unwrap_or_else(|error| {
+        tracing::warn!(error = chain(&error), "the reading of the packages is not used");
+        None
+    });
+    RawHardware { disks, sensors: files.sensors(), memory: files.memory(), updates }
 }
 
 #[cfg(test)]
@@ -84,6 +90,12 @@ mod tests {
         write("of another version");
         task.turn().await;
         assert!(!published.has_changed().unwrap(), "an unusable file says nothing");
+        let updates = "holdfast-updates 1 1700000000\nkernel 6.8.12-4-pve\nstatus 0\n";
+        std::fs::write(folder.path().join("updates"), updates).unwrap();
+        task.turn().await;
+        assert!(published.borrow_and_update().updates.as_ref().unwrap().pending.is_some());
+        task.turn().await;
+        assert!(!published.has_changed().unwrap(), "the same file says nothing new");
         let (stopper, stop) = stop::pair();
         stopper.stop();
         task.run(stop).await;

@@ -269,6 +269,7 @@ impl ReportTask {
             storage: (storage.looked == FirstPoll::Yes).then(|| storage.targets.clone()),
             conditions,
             hardware: hardware.section.clone(),
+            updates: hardware.updates.clone(),
         })
     }
 }

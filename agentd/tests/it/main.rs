@@ -56,3 +56,4 @@ mod ssh_signer;
 #[path = "../../../tests/support/terminal.rs"]
 mod terminal;
 mod unit_file;
+mod updates_script;

@@ -122,6 +122,29 @@ fn break_glass_has_one_capability_no_network_and_two_folders() {
     assert_eq!(values(&guard, "PathExists"), ["/var/lib/holdfast-break-glass/open"]);
     let boot = std::fs::read_to_string(unit_path("holdfast-break-glass-boot.service")).unwrap();
     assert!(values(&boot, "Before").concat().contains("ssh.service"));
+
+/// It is root without any right of root's but to read files that only root may.
+#[test]
+fn the_reading_of_the_packages_has_no_capability_and_no_network() {
+    let path = unit_path("holdfast-updates.service");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(values(&text, "CapabilityBoundingSet"), [""]);
+    assert_eq!(
+        (values(&text, "RestrictAddressFamilies"), values(&text, "PrivateNetwork")),
+        (vec!["none"], vec!["yes"])
+    );
+    assert_eq!(values(&text, "ProtectSystem"), ["strict"]);
+    assert!(values(&text, "ReadWritePaths").is_empty());
+    assert_eq!(values(&text, "RuntimeDirectory"), ["holdfast-updates"]);
+    assert_eq!(values(&text, "RuntimeDirectoryMode"), ["0750"]);
+    assert_eq!((values(&text, "Group"), values(&text, "UMask")), (vec!["holdfast"], vec!["0027"]));
+    assert_eq!(
+        values(&text, "ExecStart"),
+        ["/usr/lib/holdfast/read-updates /usr/bin/apt-get /run/holdfast-updates"]
+    );
+    let timer = std::fs::read_to_string(unit_path("holdfast-updates.timer")).unwrap();
+    assert_eq!(values(&timer, "OnUnitActiveSec"), ["1h"]);
+    judge("holdfast-updates.service", 10);
 }
 
 /// Lines that are commented out have no space after the `#`; sentences do.

@@ -1,7 +1,7 @@
 //! The hardware of this host, as files show it.
 //!
-//! Input: the file that root's service writes of the disks, `/sys/class/hwmon` and `/sys/devices/system/edac`, which every
-//! process may read. Output: raw values. Reading may block for as long as a chip takes to answer. Deliberately absent:
+//! Input: the files that root's services write of disks and of packages, `/sys/class/hwmon` and `/sys/devices/system/edac`,
+//! which every process may read. Output: raw values. Reading may block for as long as a chip takes to answer. Deliberately absent:
 //! disks themselves, which only root may ask.
 
 use std::fs::File;
@@ -9,12 +9,18 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use held_files::atomic_file::{self, FileError};
+use holdfast_protocol::report::UpdatesSection;
+use jiff::Timestamp;
 
 use crate::model::hardware_health::disks_file::{self, DiskReadings, DisksFileError, FILE_BYTES_MAX};
 use crate::model::hardware_health::sensors::{RawController, RawSensor};
+use crate::model::host_updates::{self, UpdatesFileError};
 
 /// Where `holdfast-hardware.service` writes.
 const DISKS: &str = "/run/holdfast-hardware/disks";
+
+/// Where `holdfast-updates.service` writes.
+const UPDATES: &str = "/run/holdfast-updates/updates";
 
 /// Chips with sensors that are read. A large server has twenty.
 const CHIPS_MAX: usize = 64;
@@ -34,6 +40,7 @@ pub struct HardwareFiles {
     disks: PathBuf,
     sensors: PathBuf,
     memory: PathBuf,
+    updates: PathBuf,
 }
 
 /// Why the file of the disks is not used.
@@ -45,6 +52,15 @@ pub enum DisksError {
     Form(#[from] DisksFileError),
 }
 
+/// Why the file of the packages is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum UpdatesError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("the file of `holdfast-updates.service` is not used")]
+    Form(#[from] UpdatesFileError),
+}
+
 impl HardwareFiles {
     /// Those of this host.
     #[must_use]
@@ -53,13 +69,19 @@ impl HardwareFiles {
             disks: DISKS.into(),
             sensors: "/sys/class/hwmon".into(),
             memory: "/sys/devices/system/edac/mc".into(),
+            updates: UPDATES.into(),
         }
     }
 
-    /// Files of the same form in a folder: `disks`, `hwmon` and `edac`.
+    /// Files of the same form in a folder: `disks`, `hwmon`, `edac` and `updates`.
     #[must_use]
     pub fn at(root: &Path) -> Self {
-        Self { disks: root.join("disks"), sensors: root.join("hwmon"), memory: root.join("edac") }
+        Self {
+            disks: root.join("disks"),
+            sensors: root.join("hwmon"),
+            memory: root.join("edac"),
+            updates: root.join("updates"),
+        }
     }
 
     /// The last reading of the disks; none where root's service wrote none.
@@ -69,6 +91,17 @@ impl HardwareFiles {
     pub fn disks(&self) -> Result<Option<DiskReadings>, DisksError> {
         let Some(bytes) = atomic_file::read(&self.disks, FILE_BYTES_MAX)? else { return Ok(None) };
         Ok(Some(disks_file::read(&bytes)?))
+    }
+
+    /// The last reading of packages; none where root's service wrote none.
+    ///
+    /// # Errors
+    /// [`UpdatesError`].
+    pub fn updates(&self, now: Timestamp) -> Result<Option<UpdatesSection>, UpdatesError> {
+        let Some(bytes) = atomic_file::read(&self.updates, host_updates::FILE_BYTES_MAX)? else {
+            return Ok(None);
+        };
+        Ok(Some(host_updates::read(&bytes, now)?))
     }
 
     /// The temperatures, in the order of their chips.
@@ -139,6 +172,19 @@ mod tests {
         assert!(files.disks().unwrap().is_none());
         assert!(HardwareFiles::at(&folder.path().join("none")).disks().unwrap().is_none());
         assert_eq!((files.sensors(), files.memory()), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn the_file_of_the_packages_is_plain_bounded_and_of_one_form() {
+        let folder = tempfile::tempdir().unwrap();
+        let (files, now) = (HardwareFiles::at(folder.path()), Timestamp::from_second(1_800_000_600).unwrap());
+        assert!(files.updates(now).unwrap().is_none());
+        write(folder.path(), &[("updates", "holdfast-updates 1 1800000000\nstatus 0\n")]);
+        assert!(files.updates(now).unwrap().unwrap().pending.is_some());
+        write(folder.path(), &[("updates", "{}")]);
+        assert!(matches!(files.updates(now), Err(UpdatesError::Form(_))));
+        write(folder.path(), &[("updates", &"\n".repeat(10 * 1024 * 1024))]);
+        assert!(matches!(files.updates(now), Err(UpdatesError::File(_))));
     }
 
     #[test]

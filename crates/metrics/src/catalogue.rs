@@ -116,6 +116,16 @@ catalogue! {
         "Temperature of a sensor of the machine.";
     MemoryErrors = "holdfast_host_memory_errors", Gauge, Host, ["kind"],
         "Errors of the memory since the start of the machine: corrected or uncorrected.";
+    UpdatesPending = "holdfast_host_updates_pending", Gauge, Host, ["origin"],
+        "Packages of the host that wait for an upgrade, by who offers it: debian, proxmox or other. Absent while apt cannot say.";
+    SecurityUpdates = "holdfast_host_security_updates_pending", Gauge, Host, [],
+        "Packages of the host for which a security upgrade of Debian waits. Absent while apt cannot say.";
+    RebootRequired = "holdfast_host_reboot_required", Gauge, Host, [],
+        "Whether the host should be restarted, for a newer kernel or since a package asked for it: 1 or 0.";
+    ListsChanged = "holdfast_host_package_lists_timestamp_seconds", Gauge, Host, [],
+        "When the package lists of the host last changed.";
+    UpdatesRead = "holdfast_host_updates_read_timestamp_seconds", Gauge, Host, [],
+        "When the packages of the host were last read.";
     Operations = "holdfast_host_operations", Gauge, Host, ["status"],
         "Operations that are not at their end, by status: queued, running, undoing or parked.";
     OldestOperation = "holdfast_host_oldest_operation_age_seconds", Gauge, Host, [],

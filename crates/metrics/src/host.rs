@@ -29,6 +29,7 @@ pub fn add(
     about_agent(page, labels, sections);
     storages(page, labels, sections);
     hardware(page, labels, sections);
+    updates(page, labels, sections);
     let operations = sections.operations.as_deref().unwrap_or_default();
     work(page, labels, operations, now);
     let names = names(sections);
@@ -136,6 +137,22 @@ fn hardware(page: &mut Exposition, labels: &Labels, sections: &Sections) {
         for (kind, count) in [("corrected", errors.corrected), ("uncorrected", errors.uncorrected)] {
             page.add(Metric::MemoryErrors, &labels.with("kind", kind), Value::Whole(count));
         }
+    }
+}
+
+fn updates(page: &mut Exposition, labels: &Labels, sections: &Sections) {
+    let Some(section) = &sections.updates else { return };
+    page.add(Metric::UpdatesRead, labels, Value::at(section.read_at));
+    page.add(Metric::RebootRequired, labels, flag(!section.restart.is_empty()));
+    if let Some(at) = section.lists_changed_at {
+        page.add(Metric::ListsChanged, labels, Value::at(at));
+    }
+    let Some(pending) = &section.pending else { return };
+    page.add(Metric::SecurityUpdates, labels, Value::Whole(pending.security.into()));
+    for (origin, count) in
+        [("debian", pending.debian), ("proxmox", pending.proxmox), ("other", pending.other)]
+    {
+        page.add(Metric::UpdatesPending, &labels.with("origin", origin), Value::Whole(count.into()));
     }
 }
 

@@ -163,6 +163,7 @@ fn texts(sections: &Sections) -> Result<SectionTexts, ApiError> {
         storage: text(sections.storage.as_ref())?,
         conditions: text(sections.conditions.as_ref())?,
         hardware: text(sections.hardware.as_ref())?,
+        updates: text(sections.updates.as_ref())?,
     })
 }
 

@@ -326,7 +326,7 @@ fn lay_over(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()>
                    trust = coalesce(?8, trust), jobs = coalesce(?9, jobs), storage = coalesce(?10, storage),
                    conditions = coalesce(?11, conditions),
                    guest_labels = coalesce(?12, guest_labels),
-                   hardware = coalesce(?13, hardware) WHERE host = ?1";
+                   hardware = coalesce(?13, hardware), updates = coalesce(?14, updates) WHERE host = ?1";
     let texts = &checkin.sections;
     let labels = checkin.conditions.guests.as_ref().map(serde_json::to_string).transpose();
     let labels = labels.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
@@ -343,7 +343,8 @@ fn lay_over(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()>
         texts.storage,
         texts.conditions,
         labels,
-        texts.hardware
+        texts.hardware,
+        texts.updates
     ])?;
     let summary = &checkin.summary;
     let sql = "UPDATE hosts SET agent_version = coalesce(?2, agent_version), guests = coalesce(?3, guests),

@@ -85,12 +85,12 @@ pub(super) fn find(connection: &Connection, host: &HostRef) -> rusqlite::Result<
     }
 }
 
-type Texts = [Option<String>; 11];
+type Texts = [Option<String>; 12];
 
 pub(super) fn report(connection: &Connection, number: i64) -> rusqlite::Result<Option<Texts>> {
     let sql =
         "SELECT agent, host_text, desired, guests, operations, waiting, trust, jobs, storage, conditions,
-                hardware
+                hardware, updates
                FROM reports
                WHERE host = ?1";
     let read = |row: &Row<'_>| {
@@ -107,8 +107,20 @@ pub(super) fn sections(texts: Option<Texts>) -> Result<Sections, serde_json::Err
     fn section<T: DeserializeOwned>(text: Option<String>) -> Result<Option<T>, serde_json::Error> {
         text.map(|text| serde_json::from_str(&text)).transpose()
     }
-    let [agent, host, desired, guests, operations, waiting, trust, jobs, storage, conditions, hardware] =
-        texts.unwrap_or_default();
+    let [
+        agent,
+        host,
+        desired,
+        guests,
+        operations,
+        waiting,
+        trust,
+        jobs,
+        storage,
+        conditions,
+        hardware,
+        updates,
+    ] = texts.unwrap_or_default();
     Ok(Sections {
         agent: section(agent)?,
         host: section(host)?,
@@ -121,5 +133,6 @@ pub(super) fn sections(texts: Option<Texts>) -> Result<Sections, serde_json::Err
         storage: section(storage)?,
         conditions: section(conditions)?,
         hardware: section(hardware)?,
+        updates: section(updates)?,
     })
 }

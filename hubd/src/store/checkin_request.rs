@@ -49,6 +49,8 @@ pub struct SectionTexts {
     pub conditions: Option<String>,
     /// Disks, temperatures and memory errors.
     pub hardware: Option<String>,
+    /// Pending upgrades of the host.
+    pub updates: Option<String>,
 }
 
 impl SectionTexts {
@@ -66,5 +68,6 @@ impl SectionTexts {
             && self.storage.is_none()
             && self.conditions.is_none()
             && self.hardware.is_none()
+            && self.updates.is_none()
     }
 }

@@ -89,6 +89,23 @@ async fn hardware_is_kept_until_it_is_reported_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn pending_upgrades_are_kept_until_they_are_reported_anew() {
+    let world = World::start().await;
+    let host = world.enrol("box7").await;
+    host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
+    let package = json!({ "name": "openssl", "installed": "3.0.19-1", "offered": "3.0.20-1", "origin": "debian", "kind": "security" });
+    let pending =
+        json!({ "debian": 1, "proxmox": 0, "other": 0, "security": 1, "removals": 0, "packages": [package] });
+    let updates =
+        json!({ "read_at": "2026-11-21T01:00:00Z", "pending": pending, "restart": ["newer_kernel"] });
+    let reported = Sections { updates: serde_json::from_value(updates).unwrap(), ..Sections::default() };
+    host.check_in(&host.changed(2, 0, reported.clone()), "0s").await.data(StatusCode::OK);
+    host.check_in(&host.changed(3, 0, waiting("detach")), "0s").await.data(StatusCode::OK);
+    let detail: HostDetail = world.admin().get("/v1/hosts/box7").await.data(StatusCode::OK);
+    assert_eq!(detail.sections.updates, reported.updates);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_held_check_in_is_answered_when_a_document_is_put() {
     let world = World::start().await;
     let host = world.enrol("box7").await;

@@ -20,6 +20,7 @@ use super::guest;
 use super::hardware::hardware;
 use super::table::{Field, NOTHING, Tone, list, plain, table};
 use super::time::{age, ago, bytes, stamp, when};
+use super::updates::updates;
 use crate::progress::{current_step, outcome_line};
 use crate::screen::Style;
 
@@ -154,6 +155,10 @@ pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
     if let Some(section) = &sections.hardware {
         text.push('\n');
         text.push_str(&hardware(section, now, style));
+    }
+    if let Some(section) = &sections.updates {
+        text.push('\n');
+        text.push_str(&updates(section, now, style));
     }
     if let Some(guests) = sections.guests.as_deref().filter(|guests| !guests.is_empty()) {
         text.push('\n');

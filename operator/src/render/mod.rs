@@ -29,6 +29,7 @@ pub mod sparkline;
 pub mod storage;
 mod table;
 mod time;
+mod updates;
 
 pub use table::{Field, Tone, clean, plain, table};
 pub use time::age;

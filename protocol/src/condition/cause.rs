@@ -52,7 +52,7 @@ causes! {
     Tampering = "tampering"
     /// Signatures, certificates, tokens and approvals.
     Trust = "trust"
-    /// Images and versions of the programs.
+    /// Images, versions of the programs, and packages of hosts.
     Update = "update"
     /// CPU time, memory and root disks in use.
     Use = "use"

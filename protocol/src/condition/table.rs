@@ -175,6 +175,15 @@ conditions! {
     HostOffline = "HOST_OFFLINE", Critical, [Host], 0 s, Endangered, HostSilence, Inhibits::Host,
         "The host is silent beyond its time, and nothing newer is known of its guests.",
         "Reach the host by another way; see `systemctl status agentd` there.";
+    HostRebootRequired = "HOST_REBOOT_REQUIRED", Warning, [Host], 604800 s, Safe, Update, NOTHING,
+        "The host runs an older kernel than the newest that is installed, or an upgraded package asks for a restart.",
+        "Announce the work with `holdfast host maintenance HOST --for 1h`, restart the host, and see whether all came back: `holdfast host show HOST`.";
+    HostSecurityUpdates = "HOST_SECURITY_UPDATES", Warning, [Host], 259200 s, Safe, Update, NOTHING,
+        "Security upgrades of Debian wait on the host.",
+        "See which: `holdfast host show HOST`. Install them on the host: `apt-get update && apt-get dist-upgrade`.";
+    HostUpdatesPending = "HOST_UPDATES_PENDING", Info, [Host], 86400 s, Safe, Update, NOTHING,
+        "Upgrades of Debian, Proxmox or others wait on the host.",
+        "See which: `holdfast host show HOST`. Install them on the host: `apt-get update && apt-get dist-upgrade`.";
     HubBackupOld = "HUB_BACKUP_OLD", Critical, [Hub], 0 s, Endangered, Hub, NOTHING,
         "The newest backup of the hub is too old, or there is none.",
         "See why none was taken, in the place that `[backup]` in `hub.toml` names.";
@@ -199,6 +208,9 @@ conditions! {
     NeedsSignature = "NEEDS_SIGNATURE", Warning, [Host Guest], 300 s, Safe, Trust, NOTHING,
         "A change waits for the signatures of operators.",
         "See what it would do and sign it: `holdfast sign HOST`.";
+    PackageListsOld = "PACKAGE_LISTS_OLD", Warning, [Host], 86400 s, Safe, Update, NOTHING,
+        "The package lists of the host are old, or apt cannot use them, so it is unknown which upgrades wait.",
+        "Fetch them on the host, and see what fails: `apt-get update`.";
     PolicyUnmet = "POLICY_UNMET", Warning, [Policy], 900 s, Endangered, Protection, NOTHING,
         "A backup policy names a tier for which no storage target is attached.",
         "See the targets with `holdfast storage list HOST`; attach one, or correct the document.";

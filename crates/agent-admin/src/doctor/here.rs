@@ -101,6 +101,7 @@ fn units(units: &Path, wanted: &Path) -> Vec<Check> {
         ("holdfast-golden.socket", "sockets.target"),
         ("holdfast-hardware.timer", "timers.target"),
         ("holdfast-helper.socket", "sockets.target"),
+        ("holdfast-updates.timer", "timers.target"),
     ];
     let installed = ours.iter().filter(|(name, _)| units.join(name).exists());
     installed

@@ -53,10 +53,11 @@ impl Unit {
 }
 
 /// All of them.
-pub const ENABLED: [Unit; 4] = [
+pub const ENABLED: [Unit; 5] = [
     Unit { name: "holdfast-golden.socket", target: "sockets.target", now: Now::Start },
     Unit { name: "holdfast-hardware.timer", target: "timers.target", now: Now::Start },
     Unit { name: "holdfast-helper.socket", target: "sockets.target", now: Now::Start },
+    Unit { name: "holdfast-updates.timer", target: "timers.target", now: Now::Start },
     Unit { name: "agentd.service", target: "multi-user.target", now: Now::Later },
 ];
 

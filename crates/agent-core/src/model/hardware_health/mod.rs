@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 
 use holdfast_protocol::report::{
     DISKS_MAX, DiskReading, DiskReport, HardwareName, HardwareSection, Heat, SensorReport, Temperature,
+    UpdatesSection,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -47,6 +48,8 @@ pub struct RawHardware {
     pub sensors: Vec<RawSensor>,
     /// One for each memory controller that counts errors.
     pub memory: Vec<RawController>,
+    /// The packages of the host, which another service of root reads; none where there is no usable file.
+    pub updates: Option<UpdatesSection>,
 }
 
 /// What is known of the hardware.
@@ -55,6 +58,8 @@ pub struct HardwareView {
     /// None until it was read once.
     pub section: Option<HardwareSection>,
     pub history: CountHistory,
+    /// The last reading of pending upgrades.
+    pub updates: Option<UpdatesSection>,
 }
 
 impl HardwareView {
@@ -94,7 +99,7 @@ impl HardwareView {
             Some(before) if !is_news(before, &section) => before.clone(),
             Some(_) | None => section,
         };
-        Self { section: Some(section), history }
+        Self { section: Some(section), history, updates: raw.updates.or_else(|| self.updates.clone()) }
     }
 }
 

@@ -88,6 +88,8 @@ impl<'a> Coverage<'a> {
             Source::DiskErrors => self.hardware.has_disk_errors(subject),
             Source::MemoryErrors => self.hardware.has_memory_errors(),
             Source::Temperature => self.hardware.has_temperature(subject),
+            Source::Packages => self.hardware.has_packages(),
+            Source::PendingPackages => self.hardware.has_pending(),
             Source::Usage => usage::covers(self.levels, self.guests, subject),
             Source::Storage => self.storage == Polled::Yes,
             Source::Both => host && self.storage == Polled::Yes && judged(self.unjudged),

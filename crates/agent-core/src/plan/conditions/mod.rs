@@ -12,6 +12,7 @@
 //! | `host` | conditions of Proxmox, clock, records and images |
 //! | `break_glass` | the condition of an open way into the host |
 //! | [`mod@hardware`] | conditions of disks, memory and temperatures |
+//! | `packages` | conditions of pending upgrades and due restarts |
 //! | `escrow` | conditions of recovery codes |
 //! | `trust` | what waits for signatures, and what ends |
 //! | `usage` | conditions of what is nearly used up |
@@ -26,6 +27,7 @@ mod guest;
 pub mod hardware;
 mod host;
 pub mod merge;
+mod packages;
 mod protection;
 pub mod source;
 mod storage;
@@ -131,6 +133,7 @@ pub fn derive(known: &HostKnowledge<'_>) -> Vec<Finding> {
         host::all,
         hardware::all,
         break_glass::all,
+        packages::all,
         escrow::all,
         usage::all,
         trust::all as fn(&HostKnowledge<'_>) -> _,

@@ -34,6 +34,10 @@ pub enum Source {
     MemoryErrors,
     /// The last reading of sensors, or of a disk.
     Temperature,
+    /// The last reading of packages.
+    Packages,
+    /// The last simulated upgrade, which apt may have refused.
+    PendingPackages,
     /// Samples of use.
     Usage,
     /// The agent's own records and settings, which are always at hand.
@@ -75,6 +79,8 @@ pub const fn deriver(code: ConditionCode) -> Deriver {
         Code::DiskWorn => Deriver::Agent(Source::Disk),
         Code::MemoryErrors => Deriver::Agent(Source::MemoryErrors),
         Code::TemperatureHigh => Deriver::Agent(Source::Temperature),
+        Code::HostRebootRequired | Code::PackageListsOld => Deriver::Agent(Source::Packages),
+        Code::HostSecurityUpdates | Code::HostUpdatesPending => Deriver::Agent(Source::PendingPackages),
         Code::BreakGlassOpen
         | Code::CertificateExpiring
         | Code::DiskFull

@@ -6,6 +6,7 @@ mod gathered;
 mod guests;
 mod hardware;
 mod others;
+mod packages;
 mod tiers;
 mod usage;
 
@@ -172,6 +173,7 @@ fn faulty() -> Vec<(&'static str, Box7)> {
         .chain(others::faulty())
         .chain(usage::faulty())
         .chain(hardware::faulty())
+        .chain(packages::faulty())
         .chain(codes::faulty())
         .collect()
 }

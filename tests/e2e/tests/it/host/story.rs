@@ -73,6 +73,7 @@ pub fn install(stand: &Stand) {
     for unit in [
         "hubd.service",
         "holdfast-hardware.timer",
+        "holdfast-updates.timer",
         "holdfast-helper.socket",
         "holdfast-golden.socket",
         "holdfast-break-glass.path",
@@ -102,6 +103,7 @@ pub fn install(stand: &Stand) {
         ("holdfast-break-glass", 15),
         ("holdfast-break-glass-guard", 15),
         ("holdfast-break-glass-boot", 15),
+        ("holdfast-updates", 10),
     ] {
         let judged = machine.does(&format!(
             "systemd-analyze security --no-pager --threshold={bound} {unit}.service | tail -1"
@@ -260,9 +262,13 @@ fn is_taken_away(stand: &Stand) {
         assert!(!left.contains("holdfast") && !left.contains("\"Hf"), "{list}: {left}");
     }
     assert_eq!(machine.does("find /var/lib/holdfast/secrets -name 'proxmox-*'; cd /etc/holdfast; ls agent.toml operators policy.toml 2>/dev/null || true"), "");
-    for unit in
-        ["agentd.service", "holdfast-hardware.timer", "holdfast-helper.socket", "holdfast-golden.socket"]
-    {
+    for unit in [
+        "agentd.service",
+        "holdfast-hardware.timer",
+        "holdfast-updates.timer",
+        "holdfast-helper.socket",
+        "holdfast-golden.socket",
+    ] {
         machine.refuses(&format!("systemctl is-enabled {unit}"));
     }
 }

@@ -24,7 +24,8 @@ fn with_disks(hours: i64, rows: &str) -> RawHardware {
         critical: Some("100000".to_owned()),
     };
     let memory = vec![RawController { corrected: "5".to_owned(), uncorrected: "0".to_owned() }];
-    RawHardware { disks: disks_file::read(text.as_bytes()).ok(), sensors: vec![sensor], memory }
+    let disks = disks_file::read(text.as_bytes()).ok();
+    RawHardware { disks, sensors: vec![sensor], memory, updates: packages::nothing_waits() }
 }
 
 /// The hardware of a host that was read for a day, and then this.
