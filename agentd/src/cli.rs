@@ -4,8 +4,8 @@
 //! error. `run` is here; every command that a person runs is in `agent-admin`.
 
 use agent_admin::{
-    audit, doctor, enroll, escrow, golden, metrics, parked, recover, recovery, release, restore_tests, setup,
-    status, storage, unfreeze,
+    audit, doctor, enroll, escrow, golden, metrics, parked, recover, recovery, release, rescue,
+    restore_tests, setup, status, storage, unfreeze,
 };
 use clap::{Parser, Subcommand};
 use holdfast_manual::Section;
@@ -45,6 +45,8 @@ enum Command {
     Parked(parked::ParkedArguments),
     /// Show which operations the agent found open when it started, and how they ended.
     Recovery(recovery::RecoveryArguments),
+    /// Show what the records of this host hold without a running agent, and what is safe to do.
+    Rescue(rescue::RescueArguments),
     /// Open a wrapped backup key with the recovery code from the sheet, by hand and without a hub.
     Recover(recover::RecoverArguments),
     /// Recovery codes: make one, try it, replace it, show the state of all.
@@ -105,6 +107,9 @@ pub enum CommandError {
     /// `metrics`.
     #[error(transparent)]
     Metrics(#[from] metrics::MetricsError),
+    /// `rescue`.
+    #[error(transparent)]
+    Rescue(#[from] rescue::RescueError),
     /// `restore-tests`.
     #[error(transparent)]
     RestoreTests(#[from] restore_tests::RestoreTestsError),
@@ -132,6 +137,7 @@ impl CommandError {
             Self::Golden(error) => error.exit_code(),
             Self::Release(error) => error.exit_code(),
             Self::Metrics(error) => error.exit_code(),
+            Self::Rescue(error) => error.exit_code(),
             Self::RestoreTests(error) => error.exit_code(),
             Self::Audit(error) => error.exit_code(),
         }
@@ -171,6 +177,7 @@ fn dispatch(command: Command) -> Result<(), CommandError> {
         Command::Golden(arguments) => Ok(golden::run(arguments)?),
         Command::Release(arguments) => Ok(release::run(&arguments)?),
         Command::Metrics(arguments) => Ok(metrics::run(&arguments)?),
+        Command::Rescue(arguments) => Ok(rescue::run(&arguments)?),
         Command::RestoreTests(arguments) => Ok(restore_tests::run(&arguments)?),
         Command::Audit(arguments) => Ok(audit::run(&arguments)?),
         Command::Run(arguments) => Ok(run::run(&arguments)?),

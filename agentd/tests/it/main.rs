@@ -44,6 +44,7 @@ mod private_files;
 mod pve_peer;
 mod pve_wire;
 mod recover;
+mod rescue_cli;
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #[path = "../../../tests/support/rows.rs"]
 mod rows;

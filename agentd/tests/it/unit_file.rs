@@ -122,6 +122,7 @@ fn break_glass_has_one_capability_no_network_and_two_folders() {
     assert_eq!(values(&guard, "PathExists"), ["/var/lib/holdfast-break-glass/open"]);
     let boot = std::fs::read_to_string(unit_path("holdfast-break-glass-boot.service")).unwrap();
     assert!(values(&boot, "Before").concat().contains("ssh.service"));
+}
 
 /// It is root without any right of root's but to read files that only root may.
 #[test]

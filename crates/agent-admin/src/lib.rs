@@ -15,6 +15,7 @@
 //! | `recover` | [`recover`] |
 //! | `recovery` | [`recovery`] |
 //! | `release` | [`release`] |
+//! | `rescue` | [`rescue`] |
 //! | `restore-tests` | [`restore_tests`] |
 //! | `setup` | [`setup`] |
 //! | `status` | [`status`] |
@@ -44,6 +45,7 @@ pub mod parked;
 pub mod recover;
 pub mod recovery;
 pub mod release;
+pub mod rescue;
 pub mod restore_tests;
 pub mod setup;
 pub mod status;

@@ -48,6 +48,7 @@
 //! | [`records`] | all of it, in the form that the plan takes |
 //! | `answer_cache` | nothing: answers, while nothing is written |
 //! | `reported_conditions` | the conditions of the last report, with their beginnings |
+//! | [`rescue`] | nothing: reads the file without a running agent |
 //! | `replaced` | that another host replaced this one |
 //! | [`refusal`] | when writes are refused, and what ends that |
 //! | `migration` | the version of the file, and the migration from every older one |
@@ -102,6 +103,7 @@ mod release;
 mod replaced;
 mod reported_conditions;
 pub mod request;
+pub mod rescue;
 pub mod restore_certificate;
 pub mod restore_test;
 pub mod roster;

@@ -49,7 +49,7 @@ const STEPS: &[&str] = &[
 ];
 
 /// The version that this agent knows: the number of the last step.
-const VERSION: i64 = 32;
+pub(super) const VERSION: i64 = 32;
 
 /// The first version whose program looks for the oldest reader. Every step up to it shuts older programs out.
 const FIRST_READER: i64 = 32;

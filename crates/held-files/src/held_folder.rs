@@ -230,6 +230,16 @@ impl HeldFolder {
     /// # Errors
     /// [`HeldError`].
     pub fn fresh(&self, name: &OsStr, bytes: &[u8], mode: u32, given: Given) -> Result<(), HeldError> {
+        let mut file = self.fresh_file(name, mode, given)?;
+        let written = file.write_all(bytes).and_then(|()| file.sync_all());
+        written.map_err(|source| HeldError::of(&self.path.join(name), Refusal::Io(source)))
+    }
+
+    /// Makes an empty file that must not be there yet, to be written by the caller.
+    ///
+    /// # Errors
+    /// [`HeldError`].
+    pub fn fresh_file(&self, name: &OsStr, mode: u32, given: Given) -> Result<File, HeldError> {
         let path = self.path.join(name);
         let failed = |error: Errno| HeldError::io(&path, error);
         let flags = FILE | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
@@ -240,9 +250,7 @@ impl HeldFolder {
         if let Some((uid, gid)) = given.ids() {
             rustix::fs::fchown(&fd, uid, gid).map_err(failed)?;
         }
-        let mut file = File::from(fd);
-        let written = file.write_all(bytes).and_then(|()| file.sync_all());
-        written.map_err(|source| HeldError::of(&path, Refusal::Io(source)))
+        Ok(File::from(fd))
     }
 
     /// Gives a file that is there to another user.

@@ -99,6 +99,7 @@ pub mod read_only_entry;
 pub mod recovery;
 pub mod recovery_source;
 pub mod report;
+pub mod rescue_advice;
 pub mod restore_certificate;
 pub mod restore_duration;
 mod restore_test_schedule;
