@@ -1,10 +1,11 @@
-//! Tests of a full disk and a limited file size.
+//! Tests of disks that are full, bounded or read-only.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::path::Path;
 use std::process::Command;
 
+use agentd::port::store::rescue::{self, AgentProcess, OpenedAs, RescueFile};
 use agentd::port::store::start_failures::Forgiven;
 use agentd::port::store::{OpenError, Store, StoreError};
 use holdfast_protocol::code::ErrorCode;
@@ -115,6 +116,50 @@ async fn a_full_file_system_refuses_answers_and_goes_on() {
     assert_eq!(store.verify_audit().await.unwrap(), kept + 1);
     drop(store);
     assert_eq!(open(folder).await.verify_audit().await.unwrap(), kept + 1);
+}
+
+/// The agent does not start on it, and says so; a person still reads its records, the last writes among them.
+#[tokio::test]
+async fn a_disk_that_takes_no_writes_is_read_by_a_person_and_by_no_agent() {
+    if !rustix::process::geteuid().is_root() {
+        // Only root can mount; a folder that takes no writes is tested in the store.
+        return;
+    }
+    let (alive, small) = (tempfile::tempdir().unwrap(), Small::mount());
+    let store = open(alive.path()).await;
+    write(&store, 100).await.unwrap();
+    let lines = store.verify_audit().await.unwrap();
+    for name in ["agent.db", "agent.db-wal", "agent.lock"] {
+        std::fs::copy(alive.path().join(name), small.0.path().join(name)).unwrap();
+    }
+    run("mount", &["-o", "remount,ro", small.0.path().to_str().unwrap()]);
+    let refused = Store::open(small.0.path(), at(0)).err().unwrap();
+    let source = std::error::Error::source(&refused).unwrap().to_string();
+    assert!(
+        matches!(refused, OpenError::Folder { .. }) && source.contains("Read-only"),
+        "{refused}: {source}"
+    );
+    let file = RescueFile::open(small.0.path()).unwrap();
+    let state = rescue::read(&file, small.0.path(), at(0));
+    assert_eq!((state.agent, state.opened), (AgentProcess::Stopped, OpenedAs::Copy));
+    assert_eq!(i64::try_from(state.audit.verified_to).unwrap(), lines, "{:?}", state.audit);
+}
+
+/// Another program holds the file's lock: what waits is refused after a while, nothing is final, and then it goes on.
+#[tokio::test]
+async fn records_that_are_locked_are_waited_for_and_are_no_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    write(&store, 100).await.unwrap();
+    let other = rusqlite::Connection::open(folder.path().join("agent.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = write(&store, 100).await.unwrap_err();
+    assert!(matches!(error, StoreError::Sqlite { .. }), "{error}");
+    assert_eq!(store.refusal(), None, "the disk is not at fault");
+    assert_eq!(store.verify_audit().await.unwrap(), 1, "reading goes on");
+    other.execute_batch("ROLLBACK").unwrap();
+    write(&store, 100).await.unwrap();
+    assert_eq!(store.verify_audit().await.unwrap(), 2);
 }
 
 /// For SQLite, EFBIG is like a dying disk: an I/O error. It is final until a new start, and nothing acknowledged is

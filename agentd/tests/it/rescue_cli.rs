@@ -1,4 +1,4 @@
-//! Tests of `agentd rescue` as a program: its page, its export, and its exit codes.
+//! Tests of `agentd rescue` as a program.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #![expect(clippy::disallowed_methods, reason = "the program is run as a person runs it")]

@@ -16,6 +16,11 @@ pub(super) fn time(micros: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_microsecond(micros).map_err(StoreError::unreadable("a time"))
 }
 
+/// For showing: a time that cannot be is none.
+pub(super) fn when(micros: i64) -> Option<Timestamp> {
+    Timestamp::from_microsecond(micros).ok()
+}
+
 pub(super) fn vmid(number: i64) -> Result<Vmid, StoreError> {
     let number = u32::try_from(number).map_err(StoreError::unreadable("a VMID"))?;
     Vmid::try_from(number).map_err(StoreError::unreadable("a VMID"))

@@ -52,7 +52,7 @@ pub fn advice(state: &RescueState) -> Vec<Advice> {
 fn facts(state: &RescueState) -> FileFacts {
     let file = &state.file;
     let is_damaged =
-        !file.findings.rows.is_empty() || file.findings.incomplete.is_some() || file.set_aside.is_some();
+        !file.findings.rows.is_empty() || file.findings.incomplete.is_some() || file.damaged_copy.is_some();
     FileFacts {
         agent: match state.agent {
             AgentProcess::Running => AgentFact::Running,

@@ -1,4 +1,4 @@
-//! The page of `agentd rescue` for people.
+//! The page of `agentd rescue`.
 //!
 //! What is not safe comes first, then what to do, then the records. Text from outside cannot move the cursor.
 
@@ -76,7 +76,7 @@ fn file(page: &mut String, state: &RescueState, now: Timestamp) {
     }
     for (what, text) in [
         ("DAMAGED", &state.file.findings.incomplete),
-        ("SET ASIDE", &state.file.set_aside),
+        ("SET ASIDE", &state.file.damaged_copy),
         ("REPLACED", &state.file.replaced_by),
     ] {
         if let Some(text) = text {

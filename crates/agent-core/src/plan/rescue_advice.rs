@@ -1,4 +1,4 @@
-//! Rules for a person at a host whose agent does not run.
+//! Rules for a person at a host without a running agent.
 //!
 //! In: what was read of the records. Out: sentences, each of them something that is safe, something that is not, or a step to
 //! take. What the journal leaves open is never safe: the task of an operation can still run in Proxmox without its agent.

@@ -14,9 +14,9 @@ use rusqlite::Connection;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::rows::when;
 use crate::StoreError;
 use crate::audit_file::line;
+use crate::columns::when;
 use crate::segment::{self, Segment, SegmentPlace};
 
 /// How far the audit can be read, and holds.

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::chain::AuditState;
 use super::open::with_tail;
-use crate::columns::time;
+use crate::columns::when;
 use crate::journal_read::{self, PARKED};
 use crate::migration;
 use agent_core::model::parked::ParkedEntry;
@@ -69,7 +69,7 @@ pub struct FileState {
     /// What SQLite's check found; empty where the file is sound.
     pub findings: Rows<String>,
     /// Where the damaged file before this one is.
-    pub set_aside: Option<String>,
+    pub damaged_copy: Option<String>,
     /// By whom it was ordered that another machine replaces this host.
     pub replaced_by: Option<String>,
 }
@@ -144,10 +144,6 @@ pub struct TargetRow {
     pub approved_at: Option<Timestamp>,
 }
 
-pub(super) fn when(micros: i64) -> Option<Timestamp> {
-    time(micros).ok()
-}
-
 /// Reads until the end, the bound, or the first row that SQLite cannot give.
 fn rows<T>(
     connection: &Connection,
@@ -197,7 +193,7 @@ pub(super) fn file_state(connection: &Connection, folder: &Path, audit: &AuditSt
         opened_at: meta("opened").and_then(|text| text.parse().ok()).and_then(when),
         last_line_at: audit.last_line_at,
         findings,
-        set_aside: meta("damage"),
+        damaged_copy: meta("damage"),
         replaced_by: meta("replaced"),
     }
 }

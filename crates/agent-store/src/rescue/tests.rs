@@ -1,4 +1,4 @@
-//! Tests of reading records without an agent: whole, damaged, newer, held, and on a disk that takes no writes.
+//! Tests of records that are read without an agent.
 
 use std::os::unix::fs::PermissionsExt as _;
 
