@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::generation::Generation;
+use crate::host_maintenance::HostMaintenanceOrder;
 use crate::job::QueuedJob;
 use crate::report::{ReportSchema, Sections};
 use crate::size::PollSeconds;
@@ -69,6 +70,9 @@ pub struct CheckinAnswer {
     /// to an older copy of its own records.
     #[serde(default)]
     pub audit_seen: u64,
+    /// That an operator announced maintenance of the host, while it lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance: Option<HostMaintenanceOrder>,
 }
 
 /// Jobs in one answer, at most. The rest come with the next.

@@ -36,6 +36,7 @@ use crate::condition::ConditionSet;
 use crate::desired::{GuestSize, RunState, UseLevels};
 use crate::envelope::ErrorBody;
 use crate::generation::Generation;
+use crate::host_maintenance::HostMaintenanceReport;
 use crate::id::{CustomerId, GoldenVersion, GuestUid, NodeName, Vmid};
 use crate::job::{HostEpoch, JobReport};
 use crate::net::Ipv4Cidr;
@@ -181,6 +182,9 @@ pub struct AgentSection {
     /// Its builds that came by releases; none where only the package brought one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub builds: Option<AgentBuilds>,
+    /// The maintenance of the host, while it lasts and until all came back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance: Option<HostMaintenanceReport>,
 }
 
 /// The host, as Proxmox reports it.

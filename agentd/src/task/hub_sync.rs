@@ -28,6 +28,7 @@ use super::stop::Stop;
 use super::usage::UsageQueue;
 use crate::execute::failpoint::{Failpoints, Moment, Point, Side, pass};
 use crate::gate::restore::NoOrder;
+use crate::plan::host_maintenance::{self, HostInventory};
 use crate::port::backoff::Backoff;
 use crate::port::clock::Clock;
 use crate::port::host_replacement::HandOverFolder;
@@ -249,6 +250,7 @@ impl HubSync {
 
     async fn take(&self, answer: &CheckinAnswer) -> Result<Verdict, StoreError> {
         self.take_jobs(answer).await?;
+        self.take_maintenance(answer).await?;
         match &answer.desired {
             None => Ok(Verdict::Nothing),
             // Its guests are not back yet: they would be made anew, empty.
@@ -258,6 +260,25 @@ impl HubSync {
                 Err(StoreError::Refusing(_)) => Ok(Verdict::NotTaken),
                 taken => taken,
             },
+        }
+    }
+
+    /// Begins and ends the maintenance of this host. Until the host was observed it is unknown what runs.
+    async fn take_maintenance(&self, answer: &CheckinAnswer) -> Result<(), StoreError> {
+        let sections = Arc::clone(&self.sections.borrow());
+        let Some(guests) = sections.guests.as_deref().filter(|_| self.store.refusal().is_none()) else {
+            return Ok(());
+        };
+        let known = HostInventory { guests, targets: sections.storage.as_deref().unwrap_or_default() };
+        let (kept, now) = (self.store.host_maintenance().await?, self.clock.now());
+        let announced = answer.maintenance.map(|order| order.until);
+        match host_maintenance::next(kept.as_ref(), announced, now, known) {
+            Some(next) => {
+                let (until, ended) = (next.until, next.ended_at.is_some());
+                tracing::info!(%until, ended, "the hub announces maintenance of this host, or its end");
+                self.store.keep_host_maintenance(next, now).await
+            }
+            None => Ok(()),
         }
     }
 

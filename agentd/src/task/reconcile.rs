@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::admission::Arrivals;
+use super::admission::{Arrivals, Turns};
 use super::backup_inventory::BackupInventory;
 use super::inherited_backups::Finder;
 use super::loss_detector::Lookout;
@@ -324,7 +324,12 @@ impl Reconcile {
         if !plan.gone_copies.is_empty() && store.refusal().is_none() {
             store.forget_copies(plan.gone_copies).await?;
         }
-        let turns = state.arrivals.choose(plan.actions, &plan.asked, &records);
+        // Points of schedules stay due, and requests stay queued: they are caught up afterwards. What operators sign for goes on.
+        let maintenance = store.host_maintenance().await?.filter(|kept| kept.is_in_force(inputs.time.at));
+        let turns = match &maintenance {
+            Some(_) => Turns::default(),
+            None => state.arrivals.choose(plan.actions, &plan.asked, &records),
+        };
         // Where nothing can be written, nothing is begun and nothing is ended.
         if store.refusal().is_none() {
             self.end_requests(&plan.asked, &turns.preempted, now).await?;
@@ -339,7 +344,8 @@ impl Reconcile {
             self.open(state, begin, generation).await?;
         }
         let due = store.next_due_job().await?.filter(|due| *due > now);
-        state.again_at = state.again_at.into_iter().chain(due).min();
+        let over = maintenance.map(|kept| kept.until);
+        state.again_at = state.again_at.into_iter().chain(due).chain(over).min();
         if state.marked_good != Some(generation) && store.refusal().is_none() {
             store.mark_good(generation, now).await?;
             state.marked_good = Some(generation);

@@ -32,7 +32,7 @@ use crate::model::usage_levels::UsageLevels;
 use crate::model::view::{HostSnapshot, News};
 use crate::plan::conditions::HostKnowledge;
 use crate::plan::report::{long_under_way, pending_rosters};
-use crate::plan::{escrow, inherited};
+use crate::plan::{escrow, host_maintenance, inherited};
 use crate::port::clock::Clock;
 use crate::port::host_replacement::HandOverFolder;
 use crate::port::hub::Contact;
@@ -222,6 +222,7 @@ impl ReportTask {
         let now = self.clock.now();
         let trusted = view.anchor.map_or(now, |anchor| anchor.at(self.clock.monotonic()).at);
         memory.note_levels(view, trusted);
+        let maintenance = self.store.host_maintenance().await?;
         let known = HostKnowledge {
             now: trusted,
             wall: now,
@@ -231,6 +232,7 @@ impl ReportTask {
             hardware,
             levels,
             break_glass,
+            maintenance: maintenance.as_ref(),
             jobs: &jobs,
             codes: &codes,
             targets: &targets,
@@ -239,6 +241,8 @@ impl ReportTask {
         };
         let conditions = memory.conditions.section(&self.store, &known).await;
         let codes = escrow::problems(&codes, &targets, now);
+        let under_way = operations.iter().filter(|operation| !operation.status.is_end()).count();
+        let of_host = host_maintenance::HostInventory { guests: &view.guests, targets: &storage.targets };
         let agent = AgentSection {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_at: self.started_at,
@@ -256,6 +260,7 @@ impl ReportTask {
             unobserved_since: view.unobserved_since,
             recipient: self.recipient.clone(),
             builds: slots_file::builds(),
+            maintenance: host_maintenance::report(maintenance.as_ref(), under_way, trusted, of_host),
         };
         Ok(Sections {
             agent: Some(agent),

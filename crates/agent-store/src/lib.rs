@@ -49,6 +49,7 @@
 //! | `answer_cache` | nothing: answers, while nothing is written |
 //! | `reported_conditions` | the conditions of the last report, with their beginnings |
 //! | [`rescue`] | nothing: reads the file without a running agent |
+//! | `host_maintenance` | the last maintenance of this host |
 //! | `replaced` | that another host replaced this one |
 //! | [`refusal`] | when writes are refused, and what ends that |
 //! | `migration` | the version of the file, and the migration from every older one |
@@ -80,6 +81,7 @@ pub mod guest;
 pub mod guest_audit;
 pub mod guest_view;
 mod hello_cache;
+mod host_maintenance;
 pub mod idempotency;
 pub mod inherited;
 pub mod job;

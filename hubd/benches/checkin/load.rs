@@ -161,6 +161,7 @@ pub fn report(kind: Kind) -> anyhow::Result<CheckinRequest> {
         unobserved_since: None,
         recipient: None,
         builds: None,
+        maintenance: None,
     };
     let guests = (0..GUESTS).map(guest).collect();
     let sections = match kind {

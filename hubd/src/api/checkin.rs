@@ -10,6 +10,7 @@ use axum::http::StatusCode;
 use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, Coverage, Need, WAIT_SECONDS_MAX};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::generation::Generation;
+use holdfast_protocol::host_maintenance::HostMaintenanceOrder;
 use holdfast_protocol::report::{REPORT_BYTES_MAX, Sections};
 use holdfast_protocol::usage::UsageSample;
 use net::server::{Answer, Ids};
@@ -96,6 +97,7 @@ pub(super) async fn check_in(
             desired: kept.desired,
             jobs: kept.jobs,
             audit_seen: kept.audit_seen,
+            maintenance: kept.maintenance_until.map(|until| HostMaintenanceOrder { until }),
         },
     ))
 }
@@ -188,7 +190,9 @@ async fn hold(
         }
         let news = hub.store.look_again(presented, held).await??;
         (kept.desired, kept.jobs) = (news.desired, news.jobs);
-        if news.delivery == Delivery::Now || !kept.jobs.is_empty() {
+        let maintenance = news.maintenance_until.filter(|until| *until > hub.clock.now());
+        let is_other = std::mem::replace(&mut kept.maintenance_until, maintenance) != maintenance;
+        if news.delivery == Delivery::Now || !kept.jobs.is_empty() || is_other {
             return Ok(());
         }
     }

@@ -181,6 +181,7 @@ mod tests {
             unobserved_since: since,
             recipient: None,
             builds: None,
+            maintenance: None,
         };
         let since = Some(jiff::Timestamp::UNIX_EPOCH);
         let of = AgentSummary::of(&section(since));

@@ -84,7 +84,9 @@ const LOOK_AT_ALL: &str = concat!(
     "SELECT ",
     columns!(),
     ", id, held FROM hosts WHERE status = 'active' AND liveness = 'online' AND farewell_at IS NULL AND NOT EXISTS
-        (SELECT 1 FROM jobs WHERE host = hosts.number AND queue_state = 'queued')"
+        (SELECT 1 FROM jobs WHERE host = hosts.number AND queue_state = 'queued')
+        AND id NOT IN (SELECT unhex(replace(scope, '-', '')) FROM alert_scopes
+            WHERE json_array_length(body, '$.maintenance') > 0 AND unhex(replace(scope, '-', '')) IS NOT NULL)"
 );
 
 /// The hosts that an earlier run of the hub left settled: most of them come back with nothing to say.
@@ -169,7 +171,9 @@ impl Checkins for Sqlite {
             }
             let delivery = judge_delivery(looked.host.wanted, held, looked.host.refused);
             let desired = document(connection, &looked.host, delivery)?;
-            Ok(Ok(Update { delivery, desired, jobs: jobs::queued(connection, looked.host.number)? }))
+            let jobs = jobs::queued(connection, looked.host.number)?;
+            let maintenance_until = alerts::announced_until(connection, presented.host)?;
+            Ok(Ok(Update { delivery, desired, jobs, maintenance_until }))
         })
         .await
     }
@@ -250,6 +254,7 @@ fn keep(
         desired: document(tx, host, delivery)?,
         jobs: jobs::queued(tx, host.number)?,
         audit_seen,
+        maintenance_until: alerts::maintenance_until(tx, checkin.presented.host, checkin.at)?,
     };
     if let Some(sequence) = sequence.filter(|_| is_settled(checkin, &reply)) {
         let settled = Settled {
@@ -268,7 +273,8 @@ fn keep(
 
 /// Whether nothing is left to say to this host. One that took leave is heard anew when it comes back.
 fn is_settled(checkin: &Checkin, reply: &CheckinReply) -> bool {
-    let nothing_waits = reply.delivery == Delivery::Nothing && reply.jobs.is_empty();
+    let nothing_waits =
+        reply.delivery == Delivery::Nothing && reply.jobs.is_empty() && reply.maintenance_until.is_none();
     nothing_waits && reply.need == Need::Changed && checkin.arriving.coverage != Coverage::Farewell
 }
 

@@ -89,6 +89,8 @@ impl SettledHosts {
             desired: None,
             jobs: Vec::new(),
             audit_seen: host.audit_seen,
+            // A host in maintenance is not settled.
+            maintenance_until: None,
         })
     }
 

@@ -8,8 +8,8 @@ use alerts::signal::Maintenance;
 use alerts::silence::{Silence, SilenceError, SilenceId};
 use alerts::state::ScopeState;
 use async_trait::async_trait;
-use holdfast_protocol::condition::{ConditionCode, ReportedCondition, Severity};
-use holdfast_protocol::id::{CorrelationId, GuestName, HostName};
+use holdfast_protocol::condition::{ConditionCode, ConditionText, ReportedCondition, Severity};
+use holdfast_protocol::id::{CorrelationId, GuestName, HostId, HostName};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -113,9 +113,17 @@ pub enum SilenceRequestError {
 /// As many silences as are in force at a time. Each decision on an alert looks at all of them.
 pub const SILENCES_MAX: u32 = 256;
 
+/// The end of a maintenance, and why there is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnnouncedEnd {
+    pub until: Timestamp,
+    pub reason: Option<ConditionText>,
+}
+
 /// The maintenance of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostMaintenance {
+    pub id: HostId,
     pub host: HostName,
     /// The windows that are not over.
     pub windows: Vec<Maintenance>,
@@ -252,7 +260,7 @@ pub trait Alerts: Send + Sync {
         &self,
         by: By,
         host: HostRef,
-        until: Option<Timestamp>,
+        announced: Option<AnnouncedEnd>,
     ) -> Result<Option<HostMaintenance>, WriteError<std::convert::Infallible>>;
 
     /// What the engine knows of a host, or of the hub, to explain what it would do.

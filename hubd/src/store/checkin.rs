@@ -7,6 +7,7 @@ use holdfast_protocol::checkin::Need;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::job::QueuedJob;
 use holdfast_protocol::size::PollSeconds;
+use jiff::Timestamp;
 
 use super::StoreError;
 use super::checkin_request::Checkin;
@@ -30,6 +31,8 @@ pub struct CheckinReply {
     pub jobs: Vec<QueuedJob>,
     /// The highest number of an audit line that was ever heard from it.
     pub audit_seen: u64,
+    /// Until when maintenance of it is announced.
+    pub maintenance_until: Option<Timestamp>,
 }
 
 /// The answer to a held check-in after a change.
@@ -41,6 +44,8 @@ pub struct Update {
     pub desired: Option<String>,
     /// Signed jobs that the host has not spoken of.
     pub jobs: Vec<QueuedJob>,
+    /// Until when maintenance of it is announced; it may be over.
+    pub maintenance_until: Option<Timestamp>,
 }
 
 /// Check-ins of hosts.

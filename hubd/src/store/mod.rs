@@ -46,8 +46,8 @@ use restore_certificate::countersign::{CountersignError, KeyOwner, Received};
 use tokio::sync::watch;
 
 pub use alerts::{
-    AcknowledgeError, Acknowledgement, AlertName, AlertPicture, Alerts, HostMaintenance, IncidentFilter,
-    IncidentQuery, IncidentRecord, LogFilter, LogRecord, NewSilence, OwnFacts, SILENCES_MAX,
+    AcknowledgeError, Acknowledgement, AlertName, AlertPicture, Alerts, AnnouncedEnd, HostMaintenance,
+    IncidentFilter, IncidentQuery, IncidentRecord, LogFilter, LogRecord, NewSilence, OwnFacts, SILENCES_MAX,
     SilenceRequestError,
 };
 pub use audit_heads::AuditHeads;

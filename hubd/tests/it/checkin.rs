@@ -8,6 +8,7 @@ use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operator::{DesiredVersion, HostDetail, HostState, HostView};
 use holdfast_protocol::report::{DesiredSection, RefusedDocument, Sections, WaitingForSignature};
+use hubd::clock::Clock as _;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -137,6 +138,45 @@ async fn a_held_check_in_is_answered_when_a_document_is_put() {
     assert_eq!(nothing.desired, None);
     assert!(began.elapsed() >= Duration::from_millis(900));
     assert_eq!(world.view("box7").await.held, Generation::new(1));
+}
+
+/// A held check-in hears of it at once; one that knows it is held; one that says nothing new is told its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn maintenance_is_passed_to_the_host_while_it_lasts() {
+    let world = World::start().await;
+    let host = world.enrol("box7").await;
+    let first = host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
+    assert_eq!(first.maintenance, None);
+    let until = world.clock.now() + jiff::SignedDuration::from_hours(2);
+    let began = Instant::now();
+    let request = host.changed(2, 0, Sections::default());
+    let held = host.check_in(&request, "25s");
+    let announce = async {
+        crate::world::until("the check-in is kept", || async {
+            world.view("box7").await.seen_at.is_some() && world.store.ready().await.is_ok()
+        })
+        .await;
+        let body = json!({ "until": until, "reason": "a new kernel" });
+        let admin = world.admin();
+        admin.send::<Value>(Method::POST, "/v1/hosts/box7/maintenance", &body).await.data(StatusCode::OK);
+    };
+    let (answer, ()) = tokio::join!(held, announce);
+    assert_eq!(answer.data(StatusCode::OK).maintenance.unwrap().until, until);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    // Also a check-in that says nothing new: a host in maintenance is never answered from memory.
+    for sequence in [3, 4] {
+        let began = Instant::now();
+        let again = host.check_in(&host.changed(sequence, 0, Sections::default()), "1s").await;
+        assert_eq!(again.data(StatusCode::OK).maintenance.unwrap().until, until);
+        assert!(began.elapsed() >= Duration::from_millis(900), "it knows that already");
+    }
+    let admin = world.admin();
+    admin
+        .send::<Value>(Method::POST, "/v1/hosts/box7/maintenance/end", &json!({}))
+        .await
+        .data(StatusCode::OK);
+    let ended = host.check_in(&host.changed(5, 0, Sections::default()), "0s").await.data(StatusCode::OK);
+    assert_eq!(ended.maintenance, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

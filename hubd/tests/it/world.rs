@@ -370,6 +370,7 @@ impl Host {
             unobserved_since: None,
             recipient: None,
             builds: None,
+            maintenance: None,
         };
         let sections = Sections { agent: Some(agent), guests: Some(Vec::new()), ..Sections::default() };
         CheckinRequest {

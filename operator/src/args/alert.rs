@@ -158,7 +158,7 @@ fn matcher(text: &str) -> Result<MatcherText, &'static str> {
     MatcherText::try_from(text.to_owned())
 }
 
-fn comment(text: &str) -> Result<ConditionText, &'static str> {
+pub(super) fn comment(text: &str) -> Result<ConditionText, &'static str> {
     ConditionText::try_from(text.to_owned())
         .map_err(|_| "a comment is 1 to 400 characters without control characters")
 }

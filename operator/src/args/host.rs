@@ -1,12 +1,14 @@
 //! Command line arguments of `holdfast host`.
 
 use clap::{Args as ClapArgs, Subcommand};
+use holdfast_protocol::condition::ConditionText;
 use holdfast_protocol::id::{EnrollmentRequestId, HostId, HostName};
 use holdfast_protocol::job::HostFingerprint;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::job::stamp::Reason as JobReason;
 use holdfast_protocol::pin::Pin;
 
+use super::alert::comment;
 use super::{AssumeYes, EndOrNow, KeyArgs, job_reason};
 
 /// Of `holdfast host`.
@@ -53,16 +55,23 @@ fingerprint; give it with --fingerprint, or compare it when prompted.")]
         /// The host's name or id.
         host: String,
     },
-    /// Announce that a host is worked on: no alert of it is sent meanwhile.
+    /// Announce that a host is worked on: its agent begins nothing new, and no alert of it is sent meanwhile.
     #[command(after_help = "\
+The agent lets what is under way end and reports the host as drained (`holdfast host show`). Backups that become due are \
+caught up afterwards. Within a week an agent holds nothing back for more than a day. After the end, guests and storage \
+targets that did not come back are MAINTENANCE_INCOMPLETE.
+
 Examples:
-  holdfast host maintenance box7 --for 2h
+  holdfast host maintenance box7 --for 2h --reason \"a new kernel\"
   holdfast host maintenance box7 --end")]
     Maintenance {
         /// The host's name or id.
         host: String,
         #[command(flatten)]
         end: EndOrNow,
+        /// Why, for the log of events.
+        #[arg(long, value_name = "TEXT", value_parser = comment, conflicts_with = "end")]
+        reason: Option<ConditionText>,
     },
     /// Show the enrollment requests of hosts without an invite.
     Requests,

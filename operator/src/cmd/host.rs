@@ -31,7 +31,9 @@ pub async fn run(command: HostCommand, hub: &Hub, folder: &Path, screen: &Screen
             let detail: HostDetail = hub.get(&["v1", "hosts", &host]).await?;
             screen.show(&detail, |detail, style| render::host::host(detail, clock::now(), style))
         }
-        HostCommand::Maintenance { host, end } => super::silence::maintenance(&host, end, hub, screen).await,
+        HostCommand::Maintenance { host, end, reason } => {
+            super::silence::maintenance(&host, (end, reason), hub, screen).await
+        }
         HostCommand::Requests | HostCommand::List { requests: true } => {
             let requests: Vec<EnrollmentRequestView> =
                 hub.list(&["v1", "enrollment-requests"], &[], WHOLE).await?;

@@ -1,6 +1,7 @@
 //! `holdfast alert silence`, and maintenance of hosts.
 
 use holdfast_protocol::alert::{MaintenanceRequest, MaintenanceView, SilenceRequest, SilenceView};
+use holdfast_protocol::condition::ConditionText;
 use serde_json::json;
 
 use crate::args::{EndOrNow, SilenceCommand};
@@ -31,9 +32,16 @@ pub async fn run(command: SilenceCommand, hub: &Hub, screen: &Screen) -> Result<
 }
 
 /// Announces or ends maintenance of a host.
-pub async fn maintenance(host: &str, end: EndOrNow, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+pub async fn maintenance(
+    host: &str,
+    (end, reason): (EndOrNow, Option<ConditionText>),
+    hub: &Hub,
+    screen: &Screen,
+) -> Result<(), CliError> {
     let view: MaintenanceView = match end.at(clock::now()) {
-        Some(until) => hub.post(&["v1", "hosts", host, "maintenance"], &MaintenanceRequest { until }).await?,
+        Some(until) => {
+            hub.post(&["v1", "hosts", host, "maintenance"], &MaintenanceRequest { until, reason }).await?
+        }
         None => hub.post(&["v1", "hosts", host, "maintenance", "end"], &json!({})).await?,
     };
     screen.show(&view, |view, _| render::mute::maintenance(view, clock::now()))

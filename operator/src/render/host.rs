@@ -1,5 +1,6 @@
 //! Tables and pages of hosts, enrollment requests and invites.
 
+use holdfast_protocol::host_maintenance::{HostMaintenancePhase, HostMaintenanceReport};
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::job::HostFingerprint;
 use holdfast_protocol::job::act::Sha256Text;
@@ -241,6 +242,9 @@ fn about(host: &HostView, sections: &Sections, now: Timestamp) -> Vec<(&'static 
     if let Some(until) = host.maintenance_until {
         pairs.push(("Maintenance", format!("until {}: no alert of it is sent", when(until, now))));
     }
+    if let Some(report) = sections.agent.as_ref().and_then(|agent| agent.maintenance.as_ref()) {
+        pairs.push(("Drain", drain(report, now)));
+    }
     if let Some(key) = sections.agent.as_ref().and_then(|agent| agent.recipient.as_ref()) {
         pairs.push((
             "Fingerprint",
@@ -255,6 +259,26 @@ fn about(host: &HostView, sections: &Sections, now: Timestamp) -> Vec<(&'static 
         pairs.extend(host.ages.map(|ages| ("Facts", about_ages(ages))));
     }
     pairs
+}
+
+/// How far the agent is with the maintenance of its host.
+fn drain(report: &HostMaintenanceReport, now: Timestamp) -> String {
+    let names: Vec<&str> = report.not_back.iter().map(|name| name.as_str()).collect();
+    let names = super::table::clean(&names.join(", "));
+    match (report.phase, names.is_empty()) {
+        (HostMaintenancePhase::Draining, _) => {
+            format!("{} operations are under way; nothing new begins", report.open_operations)
+        }
+        (HostMaintenancePhase::Drained, true) => {
+            format!("drained, nothing begins until {}", when(report.until, now))
+        }
+        (HostMaintenancePhase::Drained, false) => {
+            format!("drained, nothing begins until {}; not there now: {names}", when(report.until, now))
+        }
+        (HostMaintenancePhase::Incomplete, _) => {
+            format!("it ended {}, and this did not come back: {names}", ago(report.until, now))
+        }
+    }
 }
 
 fn about_box(host: &HostSection) -> String {
@@ -396,4 +420,24 @@ pub fn invite(invite: &InviteCreated, now: Timestamp) -> String {
          On the box: `agentd enroll`, and paste this line when it asks.\n",
         invite.code.expose()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_drain_says_how_far_it_is_and_what_is_not_there() {
+        let says = |phase: &str, open: u32, not_back: &[&str]| {
+            let report = json!({ "phase": phase, "since": "2026-11-21T02:00:00Z", "until": "2026-11-21T04:00:00Z",
+                "open_operations": open, "not_back": not_back });
+            drain(&serde_json::from_value(report).unwrap(), "2026-11-21T03:00:00Z".parse().unwrap())
+        };
+        assert_eq!(says("draining", 2, &[]), "2 operations are under way; nothing new begins");
+        assert_eq!(says("drained", 0, &[]), "drained, nothing begins until 2026-11-21 04:00:00Z (in 60 min)");
+        assert!(says("drained", 0, &["guest web-1"]).ends_with("; not there now: guest web-1"));
+        assert!(says("incomplete", 0, &["guest web-1"]).ends_with("did not come back: guest web-1"));
+    }
 }

@@ -42,7 +42,7 @@ pub fn maintenance(view: &MaintenanceView, now: Timestamp) -> String {
     match view.windows.iter().map(|window| window.until).max() {
         None => format!("{host} is not in maintenance: its alerts are sent.\n"),
         Some(until) => format!(
-            "{host} is in maintenance until {}: no alert of it is sent. `holdfast host maintenance {host} --end` ends it.\n",
+            "{host} is in maintenance until {}: no alert of it is sent, and its agent begins nothing new. `holdfast host maintenance {host} --end` ends it.\n",
             when(until, now)
         ),
     }

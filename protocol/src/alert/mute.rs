@@ -81,12 +81,15 @@ pub struct SilenceView {
     pub comment: ConditionText,
 }
 
-/// Announces that a host is worked on: nothing is sent of it meanwhile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Announces that a host is worked on: nothing is sent of it meanwhile, and its agent opens no operation of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MaintenanceRequest {
     /// When it ends, at most 90 days from now.
     pub until: Timestamp,
+    /// Why, for the log of events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<ConditionText>,
 }
 
 /// The maintenance of a host.

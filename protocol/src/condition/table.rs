@@ -199,6 +199,9 @@ conditions! {
     JobStalled = "JOB_STALLED", Warning, [Job], 0 s, Safe, Trust, NOTHING,
         "A signed job waits or is under way for far longer than usual.",
         "See what it waits for: `holdfast job show HOST JOB`.";
+    MaintenanceIncomplete = "MAINTENANCE_INCOMPLETE", Warning, [Host], 600 s, Endangered, Guest, NOTHING,
+        "After a maintenance of the host, guests that ran or storage targets that were in order before it did not come back.",
+        "See which: `holdfast host show HOST`, and why: `agentd status` on the host.";
     MemoryErrors = "MEMORY_ERRORS", Warning, [Host], 0 s, Endangered, Hardware, NOTHING,
         "The memory of the machine counts errors that it corrects too often, or could not correct.",
         "Find the module with `journalctl -k --grep EDAC` on the host, and replace it.";

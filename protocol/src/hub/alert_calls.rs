@@ -132,7 +132,10 @@ pub const CALLS: &[Call] = &[
         refusals: &[IdempotencyMismatch, NotFound],
         ..change(
             "/v1/hosts/{host}/maintenance",
-            ("announceMaintenance", "Announces that a host is worked on: nothing is sent of it meanwhile."),
+            (
+                "announceMaintenance",
+                "Announces that a host is worked on: nothing is sent of it meanwhile, and its agent opens no operation of its own.",
+            ),
             Some(of::<MaintenanceRequest>),
             Answer::Done(framed::<MaintenanceView>),
         )

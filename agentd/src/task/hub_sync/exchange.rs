@@ -122,6 +122,7 @@ mod tests {
             desired: None,
             jobs: Vec::new(),
             audit_seen: 0,
+            maintenance: None,
         }
     }
 

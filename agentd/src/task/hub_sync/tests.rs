@@ -9,6 +9,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use holdfast_protocol::enrol::Enrolled;
 use holdfast_protocol::generation::Generation;
+use jiff::Timestamp;
 use rcgen::CertificateSigningRequestParams;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -33,6 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 struct FakeHub {
     heard: mpsc::Sender<CheckinRequest>,
     document: Mutex<Option<String>>,
+    /// Until when maintenance is announced.
+    maintenance: Mutex<Option<Timestamp>>,
     ca: Arc<Ca>,
 }
 
@@ -54,7 +57,12 @@ async fn check_in(State(hub): State<Arc<FakeHub>>, uri: Uri, body: Bytes) -> Jso
         // Held open until the agent has something to say.
         std::future::pending::<()>().await;
     }
-    framed(&json!({"acknowledged": sequence, "need": "changed", "poll_interval_s": 30, "desired": document}))
+    let mut answer =
+        json!({"acknowledged": sequence, "need": "changed", "poll_interval_s": 30, "desired": document});
+    if let Some(until) = *hub.maintenance.lock().unwrap() {
+        answer["maintenance"] = json!({ "until": until });
+    }
+    framed(&answer)
 }
 
 async fn renew(State(hub): State<Arc<FakeHub>>, Json(ask): Json<RenewRequest>) -> Json<Value> {
@@ -84,7 +92,12 @@ async fn world() -> World {
     let store = Store::open(dir.path(), clock.now()).unwrap();
     let ca = Arc::new(ca());
     let (heard_tx, heard) = mpsc::channel(16);
-    let hub = Arc::new(FakeHub { heard: heard_tx, document: Mutex::new(None), ca: Arc::clone(&ca) });
+    let hub = Arc::new(FakeHub {
+        heard: heard_tx,
+        document: Mutex::new(None),
+        maintenance: Mutex::new(None),
+        ca: Arc::clone(&ca),
+    });
     let router = Router::new()
         .route("/v1/agent/checkin", post(check_in))
         .route("/v1/renew", post(renew))
@@ -150,6 +163,36 @@ async fn a_document_is_taken_a_change_is_reported_and_a_stop_says_goodbye() {
     tokio::join!(sync.run(stop), story);
     assert_eq!(world.store.desired_section().await.unwrap().held.number(), 3);
     assert!(world.contact.borrow().reached_at.is_some());
+}
+
+/// It begins once it is known what runs, and ends when the hub does not announce it any more.
+#[tokio::test]
+async fn announced_maintenance_is_kept_with_what_ran_and_ended() {
+    let mut world = world().await;
+    let until = RealClock::start().now() + jiff::SignedDuration::from_hours(1);
+    *world.hub.maintenance.lock().unwrap() = Some(until);
+    let (stopper, stop) = stop::pair();
+    let sync = world.sync.take().unwrap();
+    let store = world.store.clone();
+    let mut changes = store.changes();
+    let story = async {
+        next(&mut world.heard).await;
+        assert_eq!(store.host_maintenance().await.unwrap(), None, "nothing was observed yet");
+        let guest = json!({ "uid": uuid::Uuid::from_u128(1), "name": "web-1", "status": "managed", "run": "running" });
+        let sections =
+            Sections { guests: Some(vec![serde_json::from_value(guest).unwrap()]), ..Sections::default() };
+        world.sections.send_replace(Arc::new(sections.clone()));
+        changes.wait_for(|changes| changes.answers == 1).await.unwrap();
+        let kept = store.host_maintenance().await.unwrap().unwrap();
+        assert_eq!((kept.guests.len(), kept.announced_until, kept.ended_at), (1, until, None));
+        *world.hub.maintenance.lock().unwrap() = None;
+        world.sections.send_replace(Arc::new(Sections { waiting: Some(Vec::new()), ..sections }));
+        changes.wait_for(|changes| changes.answers == 2).await.unwrap();
+        assert!(store.host_maintenance().await.unwrap().unwrap().ended_at.is_some());
+        world.heard.close();
+        stopper.stop();
+    };
+    tokio::time::timeout(PATIENCE * 3, async { tokio::join!(sync.run(stop), story) }).await.expect("in time");
 }
 
 #[tokio::test]

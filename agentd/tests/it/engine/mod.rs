@@ -26,6 +26,7 @@
 //! | `fault` | lost replies, dead workers, other owners' guests |
 //! | `levels` | a level of the document, from the sample to the end of its condition |
 //! | `long` | operations that take longer than expected are followed to their end |
+//! | `maintenance` | nothing is begun in a maintenance of the host, and all is caught up after it |
 //! | `lost` | a guest destroyed by hand, and its number reused |
 //! | `lost_disks` | on which storages its disks come back |
 //! | `hand` | edits by hand at a chosen moment |
@@ -61,6 +62,7 @@ mod lanes;
 mod levels;
 mod long;
 mod lost_disks;
+mod maintenance;
 mod missing_backup;
 mod missing_guest;
 mod network;

@@ -17,6 +17,7 @@ pub mod filter;
 pub mod growth;
 pub mod hardware;
 pub mod hardware_health;
+pub mod host_maintenance;
 pub mod host_updates;
 pub mod hub_alarm;
 pub mod inherited;

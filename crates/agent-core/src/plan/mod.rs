@@ -79,6 +79,7 @@ mod golden;
 mod growth;
 pub mod guest_requests;
 mod health;
+pub mod host_maintenance;
 pub mod inherited;
 mod lost_host;
 mod made;

@@ -25,9 +25,9 @@ use crate::domain::alerting::{GuestLabels, HostOfScope};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::host::HostRef;
 use crate::store::{
-    AcknowledgeError, Acknowledgement, AlertName, AlertPicture, Alerts, By, HostMaintenance, IncidentQuery,
-    IncidentRecord, LogFilter, LogRecord, NewSilence, OwnFacts, SILENCES_MAX, SilenceRequestError,
-    StoreError, WriteError,
+    AcknowledgeError, Acknowledgement, AlertName, AlertPicture, Alerts, AnnouncedEnd, By, HostMaintenance,
+    IncidentQuery, IncidentRecord, LogFilter, LogRecord, NewSilence, OwnFacts, SILENCES_MAX,
+    SilenceRequestError, StoreError, WriteError,
 };
 
 /// Every scope that waits becomes due.
@@ -251,7 +251,7 @@ impl Alerts for Sqlite {
         &self,
         by: By,
         host: HostRef,
-        until: Option<Timestamp>,
+        announced: Option<AnnouncedEnd>,
     ) -> Result<Option<HostMaintenance>, WriteError<std::convert::Infallible>> {
         let context = self.alerts.clone();
         self.mutate("announce maintenance", by, move |tx, by| {
@@ -260,20 +260,24 @@ impl Alerts for Sqlite {
             let scope = AlertScope::Host(record.view.id);
             let mut windows = load(tx, scope)?.row.maintenance;
             windows.retain(|window| window.until > by.at);
-            match until {
-                Some(until) => {
+            match &announced {
+                Some(AnnouncedEnd { until, .. }) => {
                     windows.truncate(MAINTENANCE_MAX.saturating_sub(1));
-                    windows.push(Maintenance { from: by.at, until, by: by.operator.clone() });
+                    windows.push(Maintenance { from: by.at, until: *until, by: by.operator.clone() });
                 }
                 None => windows.clear(),
             }
             decide(tx, &context, scope, &[Signal::Maintenance(windows.clone())], moment(by))?;
-            let message = match until {
-                Some(until) => format!("{} is in maintenance until {until:.0}", record.view.name),
+            let message = match &announced {
+                Some(AnnouncedEnd { until, reason }) => {
+                    let why =
+                        reason.as_ref().map(|reason| format!(": {}", reason.as_str())).unwrap_or_default();
+                    format!("{} is in maintenance until {until:.0}{why}", record.view.name)
+                }
                 None => format!("{} is not in maintenance any more", record.view.name),
             };
             event(tx, by, EventKind::MaintenanceChanged, Some(record.view.id), message)?;
-            Ok(Some(HostMaintenance { host: record.view.name, windows }))
+            Ok(Some(HostMaintenance { id: record.view.id, host: record.view.name, windows }))
         })
         .await
     }

@@ -4,6 +4,7 @@ use alerts::group::{Group, Sent};
 use alerts::incident::{Incident, IncidentId, Scope};
 use alerts::log::LogEntry;
 use alerts::notice::{IncidentNews, NoticeIncident};
+use alerts::signal::Maintenance;
 use alerts::state::ScopeRow;
 use holdfast_protocol::condition::{ConditionCode, Severity};
 use holdfast_protocol::id::{GuestName, HostId, HostName, ReceiverName};
@@ -121,11 +122,23 @@ pub(in super::super) fn maintenance_until(
     host: HostId,
     now: Timestamp,
 ) -> rusqlite::Result<Option<Timestamp>> {
+    let windows = windows(connection, host)?.into_iter();
+    let current = windows.filter(|window| window.from <= now && now < window.until);
+    Ok(current.map(|window| window.until).max())
+}
+
+/// The end of the last maintenance that was announced; it may be over.
+pub(in super::super) fn announced_until(
+    connection: &Connection,
+    host: HostId,
+) -> rusqlite::Result<Option<Timestamp>> {
+    Ok(windows(connection, host)?.into_iter().map(|window| window.until).max())
+}
+
+fn windows(connection: &Connection, host: HostId) -> rusqlite::Result<Vec<Maintenance>> {
     let sql = "SELECT body FROM alert_scopes WHERE scope = ?1";
     let read = |row: &Row<'_>| row.get::<_, Json<ScopeRow>>(0).map(|body| body.0);
     let scope = scope_text(Scope::Host(host));
     let row = connection.prepare_cached(sql)?.query_row([scope], read).optional()?;
-    let windows = row.into_iter().flat_map(|row| row.maintenance);
-    let current = windows.filter(|window| window.from <= now && now < window.until);
-    Ok(current.map(|window| window.until).max())
+    Ok(row.map(|row| row.maintenance).unwrap_or_default())
 }

@@ -16,8 +16,8 @@ use hubd::domain::deadman::Liveness;
 use hubd::domain::desired::IfMatch;
 use hubd::domain::merge::IncomingReport;
 use hubd::store::{
-    Acknowledgement, Checkin, DeliveryEnd, IncidentFilter, LogFilter, NewSilence, Put, SectionTexts,
-    WriteError,
+    Acknowledgement, AnnouncedEnd, Checkin, DeliveryEnd, IncidentFilter, LogFilter, NewSilence, Put,
+    SectionTexts, WriteError,
 };
 use hubd::task::hub_backup::BackupWatch;
 use jiff::SignedDuration;
@@ -148,8 +148,12 @@ pub async fn an_operator_acknowledges_silences_and_announces_work(fixture: Fixtu
 
     let until = at(4 * day);
     let named = || "box7".parse().unwrap();
-    let windows =
-        store.set_maintenance(by(2 * day + 6 * 3600), named(), Some(until)).await.ok().unwrap().unwrap();
+    let windows = store
+        .set_maintenance(by(2 * day + 6 * 3600), named(), Some(AnnouncedEnd { until, reason: None }))
+        .await
+        .ok()
+        .unwrap()
+        .unwrap();
     assert_eq!(windows.windows.len(), 1);
     assert_eq!(fixture.heard(3 * day).await, []);
     let ended = store.set_maintenance(by(3 * day), named(), None).await.ok().unwrap().unwrap();

@@ -5,6 +5,7 @@ use holdfast_protocol::condition::{ConditionCode, Subject};
 
 use super::{Finding, HostKnowledge, RecordsFault};
 use crate::model::condition_facts::Blocked;
+use crate::plan::host_maintenance;
 
 pub(super) fn all(known: &HostKnowledge<'_>) -> Vec<Finding> {
     let problems = &known.view.facts.problems;
@@ -12,7 +13,13 @@ pub(super) fn all(known: &HostKnowledge<'_>) -> Vec<Finding> {
         let of_code = problems.iter().filter(move |problem| problem.code == *why);
         of_code.map(|problem| Finding::new(*code, Subject::Host {}, problem.message.clone()))
     });
-    proxmox(known).into_iter().chain(clock(known)).chain(records(known)).chain(by_code).collect()
+    proxmox(known)
+        .into_iter()
+        .chain(maintenance(known))
+        .chain(clock(known))
+        .chain(records(known))
+        .chain(by_code)
+        .collect()
 }
 
 /// Facts of the host that are there only as a code with a sentence.
@@ -30,6 +37,17 @@ fn proxmox(known: &HostKnowledge<'_>) -> Option<Finding> {
             Some(Finding::new(ConditionCode::ProxmoxAway, Subject::Host {}, message).since(since))
         }
     }
+}
+
+fn maintenance(known: &HostKnowledge<'_>) -> Option<Finding> {
+    let kept = known.maintenance.filter(|kept| host_maintenance::is_checked(kept, known.now))?;
+    let of_host =
+        host_maintenance::HostInventory { guests: &known.view.guests, targets: &known.storage.targets };
+    let not_back = host_maintenance::not_back(kept, of_host);
+    let names: Vec<&str> = not_back.iter().map(|name| name.as_str()).collect();
+    let message = format!("since the maintenance that ended at {:.0}: {}", kept.end(), names.join(", "));
+    let finding = Finding::new(ConditionCode::MaintenanceIncomplete, Subject::Host {}, message);
+    (!names.is_empty()).then_some(finding)
 }
 
 fn clock(known: &HostKnowledge<'_>) -> Option<Finding> {

@@ -46,6 +46,7 @@ pub use self::merge::{Coverage, Polled, merge};
 use crate::model::escrow::Codes;
 use crate::model::fill_history::FillHistory;
 use crate::model::hardware_health::HardwareView;
+use crate::model::host_maintenance::HostMaintenance;
 use crate::model::storage::{StorageView, TargetRecord};
 use crate::model::usage_levels::UsageLevels;
 use crate::model::view::HostSnapshot;
@@ -112,6 +113,8 @@ pub struct HostKnowledge<'a> {
     pub levels: &'a UsageLevels,
     /// What root's break-glass program says, where it said something.
     pub break_glass: Option<&'a BreakGlassStatus>,
+    /// The last maintenance of the host.
+    pub maintenance: Option<&'a HostMaintenance>,
     pub jobs: &'a [JobReport],
     /// Recovery codes and copies of wrapped keys.
     pub codes: &'a Codes,

@@ -73,7 +73,7 @@ pub const fn deriver(code: ConditionCode) -> Deriver {
         | Code::UpdateRolledBack => Deriver::Agent(Source::Observation),
         Code::StorageFilling => Deriver::Agent(Source::FillLevel),
         Code::StorageGone | Code::StorageWrong => Deriver::Agent(Source::Storage),
-        Code::NeedsSignature => Deriver::Agent(Source::Both),
+        Code::MaintenanceIncomplete | Code::NeedsSignature => Deriver::Agent(Source::Both),
         Code::CpuHigh | Code::MemoryHigh | Code::RootDiskFull => Deriver::Agent(Source::Usage),
         Code::DiskFailing => Deriver::Agent(Source::DiskErrors),
         Code::DiskWorn => Deriver::Agent(Source::Disk),

@@ -69,6 +69,17 @@ fn job(fields: Value) -> Box7 {
     host(|host| host.jobs = vec![serde_json::from_value(job).unwrap()])
 }
 
+/// A host with a maintenance that ended so many hours from now, and a guest that ran before it and is now as it is.
+fn maintained(hours: i64, run: &str) -> Box7 {
+    let kept = json!({
+        "since": at(hours * 3_600 - 7_200), "until": at(hours * 3_600), "announced_until": at(hours * 3_600), "ended_at": null,
+        "guests": [{ "uid": uid(1), "name": "web-1" }], "targets": [], "earlier": []
+    });
+    let mut host = Box7::with_guest(json!({ "run": run }));
+    host.maintenance = Some(serde_json::from_value(kept).unwrap());
+    host
+}
+
 pub(super) fn faulty() -> Vec<(&'static str, Box7)> {
     vec![
         ("STORAGE_GONE", target("dropped")),
@@ -93,6 +104,7 @@ pub(super) fn faulty() -> Vec<(&'static str, Box7)> {
                 host.view.facts.braked = Some(waiting(None, "{}"));
             }),
         ),
+        ("GUEST_CRASHED MAINTENANCE_INCOMPLETE", maintained(-1, "stopped")),
         ("JOB_STALLED", job(json!({ "state": "under_way" }))),
         ("JOB_STALLED", job(json!({ "state": "waiting", "due_at": at(-30_000) }))),
         ("BREAK_GLASS_OPEN", host(|host| host.break_glass = Some(way_status(None)))),
@@ -120,6 +132,7 @@ fn what_is_in_order_raises_nothing() {
             let closed = json!({ "at": "2026-11-21T14:30:00Z", "cause": "expired" });
             host.break_glass = Some(way_status(Some(closed)));
         }),
+        maintained(-1, "running"),
     ] {
         assert_eq!(host.codes(), [""; 0]);
     }
@@ -135,6 +148,15 @@ fn an_open_way_is_about_the_host_and_one_guest_of_each_customer() {
     });
     let found: Vec<Subject> = host.found().into_iter().map(|finding| finding.subject).collect();
     assert_eq!(found, [Subject::Host {}, Subject::Guest { uid: uid(1) }, Subject::Guest { uid: uid(3) }]);
+}
+
+/// It lasts still, or is history.
+#[test]
+fn a_guest_that_is_not_back_is_named_after_the_end_and_for_a_week() {
+    assert_eq!(maintained(1, "stopped").codes(), ["GUEST_CRASHED"]);
+    assert_eq!(maintained(-8 * 24, "stopped").codes(), ["GUEST_CRASHED"]);
+    let found = maintained(-1, "stopped").found();
+    assert!(found[1].message.ends_with("guest web-1"), "{found:?}");
 }
 
 #[test]
