@@ -7,6 +7,7 @@ mod fields;
 use std::fmt::Write as _;
 
 use comfy_table::{ContentArrangement, Table, presets};
+use holdfast_protocol::host_maintenance::{HostMaintenancePhase, HostMaintenanceReport};
 use holdfast_protocol::operation::{OperationStatus, OperationView, StepStatus};
 use holdfast_protocol::operation_tries::{Tries, tries};
 use holdfast_protocol::protection::Posture;
@@ -170,6 +171,10 @@ fn head(page: &mut String, status: &AgentStatus) {
         "host     {} (agentd {version}), fingerprint {}\nhub      {}: {hub}\ndesired  generation {held}\nproxmox  seen {seen}\n",
         status.host_name, status.fingerprint, status.hub
     );
+    let agent = status.sections.agent.as_ref();
+    if let Some(report) = agent.and_then(|agent| agent.maintenance.as_ref()) {
+        let _infallible = writeln!(page, "drain    {}", drain(report, at));
+    }
     if let Some(found) = found(&status.times, at) {
         let _infallible = writeln!(page, "facts    {found}");
     }
@@ -178,6 +183,21 @@ fn head(page: &mut String, status: &AgentStatus) {
         let used = status.growth.iter().map(used).collect::<Vec<_>>().join(", ");
         let _infallible = writeln!(page, "growth   by documents in the last 24 h: {used}");
     }
+}
+
+/// Why nothing is begun, or what did not come back.
+fn drain(report: &HostMaintenanceReport, at: Timestamp) -> String {
+    let names: Vec<&str> = report.not_back.iter().map(|name| name.as_str()).collect();
+    let until = report.until.strftime("%Y-%m-%d %H:%M UTC");
+    let open = report.open_operations;
+    let text = match report.phase {
+        HostMaintenancePhase::Draining => {
+            format!("maintenance until {until}: {open} operations are under way, and nothing new begins")
+        }
+        HostMaintenancePhase::Drained => format!("maintenance until {until}: drained, and nothing begins"),
+        HostMaintenancePhase::Incomplete => format!("the maintenance ended {}", ago(report.until, at)),
+    };
+    if names.is_empty() { text } else { format!("{text}; not back: {}", names.join(", ")) }
 }
 
 /// How old the facts are. What has not been found yet is left out.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use holdfast_protocol::json::chain;
 use holdfast_protocol::pin::PinSet;
-use holdfast_protocol::report::HardwareSection;
+use holdfast_protocol::report::{HardwareSection, UpdatesSection};
 use jiff::{SignedDuration, Timestamp};
 
 use super::row::{Check, State};
@@ -21,7 +21,7 @@ use crate::settings::{Settings, TokenSettings};
 const CERTIFICATE_LEFT_MIN: SignedDuration = SignedDuration::from_hours(3 * 24);
 /// `setup` replaces an older secret once its file is removed.
 const SECRET_AGE_MAX: SignedDuration = SignedDuration::from_hours(400 * 24);
-/// Disks are read once an hour.
+/// Disks and packages are read once an hour.
 const DISKS_AGE_MAX: SignedDuration = SignedDuration::from_hours(3);
 const UNITS: &str = "/usr/lib/systemd/system";
 const WANTED: &str = "/etc/systemd/system";
@@ -38,6 +38,7 @@ pub async fn checks(settings: &Settings, now: Timestamp) -> Vec<Check> {
             checks.extend(status(&seen.contact, now));
             checks.push(sees_proxmox(&seen, now));
             checks.extend(seen.sections.hardware.as_ref().map(|hardware| disks(hardware, now)));
+            checks.extend(seen.sections.updates.as_ref().map(|updates| packages(updates, now)));
         }
         Err(error) => {
             let mend = vec!["systemctl start agentd".to_owned()];
@@ -166,6 +167,37 @@ fn disks(hardware: &HardwareSection, now: Timestamp) -> Check {
     Check { mend, ..Check::new(State::Failed, "disks", format!("{said}; they are read once an hour")) }
 }
 
+/// Whether root's service reads the packages, and apt can say what waits.
+fn packages(updates: &UpdatesSection, now: Timestamp) -> Check {
+    let age = now.duration_since(updates.read_at);
+    let said = format!("read {} min ago", age.as_mins().max(0));
+    if age > DISKS_AGE_MAX {
+        let mend = vec!["systemctl restart holdfast-updates.timer".to_owned()];
+        return Check {
+            mend,
+            ..Check::new(State::Failed, "packages", format!("{said}; they are read once an hour"))
+        };
+    }
+    match (&updates.pending, &updates.failure) {
+        (Some(pending), _) => {
+            let (total, security) = (pending.total(), pending.security);
+            Check::new(
+                State::Good,
+                "packages",
+                format!("{said}: {total} upgrades wait, {security} of them for security"),
+            )
+        }
+        (None, failure) => {
+            let why = failure.as_ref().map_or("it does not say why", |why| why.as_str());
+            let mend = vec!["apt-get update".to_owned()];
+            Check {
+                mend,
+                ..Check::new(State::Notice, "packages", format!("apt cannot say what waits: {why}"))
+            }
+        }
+    }
+}
+
 fn status(contact: &Contact, now: Timestamp) -> [Check; 2] {
     let hub = match (&contact.problem, contact.reached_at) {
         (Some(problem), _) => Check::new(State::Failed, "hub", problem.to_string()),
@@ -233,6 +265,19 @@ mod tests {
         ] {
             assert_eq!(of(minutes), state, "{minutes:?}");
         }
+    }
+
+    #[test]
+    fn packages_that_are_not_read_are_a_fault_and_what_apt_refuses_a_notice() {
+        let now: Timestamp = "2026-11-22T00:00:00Z".parse().unwrap();
+        let none = serde_json::json!({ "debian": 0, "proxmox": 0, "other": 0, "security": 0, "removals": 0 });
+        let of = |minutes: i64, pending: &serde_json::Value| {
+            let read = now - SignedDuration::from_mins(minutes);
+            let section = serde_json::json!({ "read_at": read, "pending": pending, "failure": null });
+            packages(&serde_json::from_value(section).unwrap(), now).state
+        };
+        assert_eq!((of(180, &none), of(181, &none)), (State::Good, State::Failed));
+        assert_eq!(of(0, &serde_json::Value::Null), State::Notice);
     }
 
     #[test]
