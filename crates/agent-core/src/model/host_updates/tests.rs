@@ -104,7 +104,7 @@ fn a_restart_is_due_for_a_newer_kernel_of_the_same_flavour() {
     assert_eq!(of("6.12.38+deb13-amd64", &["6.12.41+deb13-amd64"]), newest("6.12.41+deb13-amd64", true));
     // One that was compiled by hand, and none at all.
     assert_eq!(of("6.9.1", &["6.9.2"]), newest("6.9.2", true));
-    assert_eq!(of("6.18.44-custom", &[]), newest("", false));
+    assert_eq!(of("6.18.44-vm-x1", &[]), newest("", false));
 }
 
 #[test]
@@ -157,4 +157,66 @@ fn ten_megabytes_of_anything_are_a_bounded_section() {
     for text in ["", "{}", "holdfast-updates 2 1800000000\n", "holdfast-updates 1 x\n"] {
         assert_eq!(read(text.as_bytes(), now()), Err(UpdatesFileError::Header), "{text:?}");
     }
+}
+
+/// Changed copies of the recorded reading: whatever they are, what is reported is bounded and adds up.
+#[test]
+fn a_changed_reading_still_adds_up() {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut below = |bound: usize| {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        usize::try_from(state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).unwrap() % bound
+    };
+    let words = [
+        "Inst ",
+        "(",
+        ")",
+        "[",
+        "]",
+        "\n",
+        " ",
+        ":",
+        "Debian-Security:",
+        "status 0\n",
+        "E: ",
+        "\u{1b}",
+        "kernel ",
+    ];
+    let (mut known, mut unknown) = (0, 0);
+    for _ in 0..20_000 {
+        let mut bytes = RECORDED.as_bytes().to_vec();
+        for _ in 0..=below(6) {
+            let place = below(bytes.len());
+            match below(3) {
+                0 => bytes[place] = u8::try_from(below(256)).unwrap(),
+                1 => drop(bytes.splice(place..place, words[below(words.len())].bytes())),
+                _ => bytes.truncate(place.max(1)),
+            }
+        }
+        let Ok(section) = read(&bytes, now()) else { continue };
+        assert!(section.read_at <= now() && section.restart_packages.len() <= RESTART_PACKAGES_MAX);
+        match &section.pending {
+            None => {
+                assert!(section.failure.is_some());
+                unknown += 1;
+            }
+            Some(pending) => {
+                let lines = String::from_utf8_lossy(&bytes)
+                    .split('\n')
+                    .filter(|line| line.starts_with("Inst"))
+                    .count();
+                assert!(
+                    pending.total() as usize <= lines && pending.packages.len() <= pending.total() as usize
+                );
+                assert!(pending.security <= pending.total() && section.failure.is_none());
+                known += 1;
+            }
+        }
+        // It is read back as it is written: nothing in it breaks a rule of the wire.
+        let text = serde_json::to_string(&section).unwrap();
+        assert_eq!(serde_json::from_str::<UpdatesSection>(&text).unwrap(), section);
+    }
+    assert!(known > 100 && unknown > 100, "{known} and {unknown}");
 }
