@@ -59,8 +59,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
 ];
 
 /// What the agent's package contains in addition to the agent.
-const COPY: [&str; 4] =
-    ["holdfast-helper", "holdfast-golden", "holdfast-agent-gate", "holdfast-break-glass"];
+const COPY: [&str; 4] = ["holdfast-helper", "holdfast-golden", "holdfast-agent-gate", "holdfast-break-glass"];
 
 const SHELLS: &[(&str, &str, &str)] = &[("bash", "", ".bash"), ("zsh", "_", ""), ("fish", "", ".fish")];
 

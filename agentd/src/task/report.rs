@@ -223,6 +223,7 @@ impl ReportTask {
         let trusted = view.anchor.map_or(now, |anchor| anchor.at(self.clock.monotonic()).at);
         memory.note_levels(view, trusted);
         let maintenance = self.store.host_maintenance().await?;
+        let builds = slots_file::builds();
         let known = HostKnowledge {
             now: trusted,
             wall: now,
@@ -231,6 +232,7 @@ impl ReportTask {
             fill_history: &memory.fill_history,
             hardware,
             levels,
+            builds: builds.as_ref(),
             break_glass,
             maintenance: maintenance.as_ref(),
             jobs: &jobs,
@@ -259,7 +261,7 @@ impl ReportTask {
                 .collect(),
             unobserved_since: view.unobserved_since,
             recipient: self.recipient.clone(),
-            builds: slots_file::builds(),
+            builds,
             maintenance: host_maintenance::report(maintenance.as_ref(), under_way, trusted, of_host),
         };
         Ok(Sections {

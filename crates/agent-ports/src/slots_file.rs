@@ -6,8 +6,9 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use agent_slots::SlotsState;
+use agent_slots::{Failure, SlotsState};
 use holdfast_protocol::json;
+use holdfast_protocol::release::VersionNumber;
 use holdfast_protocol::report::{AgentBuilds, FailedRelease, RefusedRelease};
 
 use crate::store::BuildStanding;
@@ -39,7 +40,7 @@ fn reported(state: &SlotsState) -> AgentBuilds {
     AgentBuilds {
         confirmed: state.confirmed_build().map(|build| build.version),
         trial: state.trial_build().map(|build| build.version),
-        failed: state.failures.last().map(|failure| FailedRelease {
+        failed: newest_failure(state).map(|failure| FailedRelease {
             version: failure.build.version,
             manifest_sha256: failure.build.manifest.clone(),
             why: failure.reason.to_string(),
@@ -48,6 +49,12 @@ fn reported(state: &SlotsState) -> AgentBuilds {
         }),
         refused,
     }
+}
+
+/// The last failure, unless a package brought what is newer since.
+fn newest_failure(state: &SlotsState) -> Option<&Failure> {
+    let own = env!("CARGO_PKG_VERSION").parse().unwrap_or(VersionNumber::new(0, 0, 0));
+    state.failures.last().filter(|failure| failure.build.version > own)
 }
 
 /// Whether this process is a build on trial.

@@ -82,6 +82,9 @@ const NOTHING: Inhibits = Inhibits::Nothing;
 
 #[rustfmt::skip]
 conditions! {
+    AgentUpdateFailed = "AGENT_UPDATE_FAILED", Warning, [Host], 0 s, Safe, Hub, NOTHING,
+        "A release of the agent was refused on the host, or failed its trial and was taken back.",
+        "See why with `holdfast host show HOST`, or `holdfast-agent-gate status` on the host; then release a newer version, or sign a new manifest.";
     AuditChainBroken = "AUDIT_CHAIN_BROKEN", Critical, [Host], 0 s, Endangered, Tampering, NOTHING,
         "The audit of the host no longer continues from what the hub has seen of it.",
         "Keep the host as it is, and compare: `agentd audit verify` there, then `holdfast audit verify FILE`. If its records were replaced on purpose, revoke the host and admit it again.";

@@ -10,6 +10,7 @@
 //! | `protection` | conditions of tiers and policies |
 //! | `storage` | conditions of targets and storages |
 //! | `host` | conditions of Proxmox, clock, records and images |
+//! | `agent_update` | the condition of a release of the agent that did not stay |
 //! | `break_glass` | the condition of an open way into the host |
 //! | [`mod@hardware`] | conditions of disks, memory and temperatures |
 //! | `packages` | conditions of pending upgrades and due restarts |
@@ -20,6 +21,7 @@
 //! | [`source`] | who derives a code, and from what |
 //! | [`mod@merge`] | since when each condition holds |
 
+mod agent_update;
 mod break_glass;
 mod escrow;
 pub mod facts;
@@ -40,6 +42,7 @@ use holdfast_protocol::break_glass::BreakGlassStatus;
 use holdfast_protocol::condition::{ConditionCode, Severity, Subject};
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::job::JobReport;
+use holdfast_protocol::report::AgentBuilds;
 use jiff::Timestamp;
 
 pub use self::merge::{Coverage, Polled, merge};
@@ -111,6 +114,8 @@ pub struct HostKnowledge<'a> {
     pub hardware: &'a HardwareView,
     /// Levels of use that are too high.
     pub levels: &'a UsageLevels,
+    /// The builds of the agent that came by releases.
+    pub builds: Option<&'a AgentBuilds>,
     /// What root's break-glass program says, where it said something.
     pub break_glass: Option<&'a BreakGlassStatus>,
     /// The last maintenance of the host.
@@ -135,6 +140,7 @@ pub fn derive(known: &HostKnowledge<'_>) -> Vec<Finding> {
         storage::all,
         host::all,
         hardware::all,
+        agent_update::all,
         break_glass::all,
         packages::all,
         escrow::all,

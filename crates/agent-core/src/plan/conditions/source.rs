@@ -81,7 +81,8 @@ pub const fn deriver(code: ConditionCode) -> Deriver {
         Code::TemperatureHigh => Deriver::Agent(Source::Temperature),
         Code::HostRebootRequired | Code::PackageListsOld => Deriver::Agent(Source::Packages),
         Code::HostSecurityUpdates | Code::HostUpdatesPending => Deriver::Agent(Source::PendingPackages),
-        Code::BreakGlassOpen
+        Code::AgentUpdateFailed
+        | Code::BreakGlassOpen
         | Code::CertificateExpiring
         | Code::DiskFull
         | Code::EscrowCopy

@@ -107,14 +107,32 @@ pub(super) fn faulty() -> Vec<(&'static str, Box7)> {
         ("GUEST_CRASHED MAINTENANCE_INCOMPLETE", maintained(-1, "stopped")),
         ("JOB_STALLED", job(json!({ "state": "under_way" }))),
         ("JOB_STALLED", job(json!({ "state": "waiting", "due_at": at(-30_000) }))),
+        ("AGENT_UPDATE_FAILED", updated(json!({ "confirmed": "1.0.0", "failed": failed("2.0.0") }))),
+        ("AGENT_UPDATE_FAILED", updated(json!({ "refused": refused(-6 * 24 * 3_600) }))),
         ("BREAK_GLASS_OPEN", host(|host| host.break_glass = Some(way_status(None)))),
         ("CERTIFICATE_EXPIRING", host(|host| host.certificate_ends_at = at(6 * 86_400))),
     ]
 }
 
+fn updated(builds: serde_json::Value) -> Box7 {
+    host(|host| host.builds = Some(serde_json::from_value(builds).unwrap()))
+}
+
+fn failed(version: &str) -> serde_json::Value {
+    let manifest = "ab".repeat(32);
+    json!({ "version": version, "manifest_sha256": manifest, "why": "it was not healthy", "at": at(-60) })
+}
+
+fn refused(seconds: i64) -> serde_json::Value {
+    json!({ "code": "EXPIRED", "why": "the release ended", "at": at(seconds) })
+}
+
 #[test]
 fn what_is_in_order_raises_nothing() {
     for host in [
+        updated(json!({ "confirmed": "2.0.0" })),
+        updated(json!({ "confirmed": "2.0.1", "failed": failed("2.0.0") })),
+        updated(json!({ "refused": refused(-8 * 24 * 3_600) })),
         target("mounted"),
         target("by-proxmox"),
         target("held"),
