@@ -1,7 +1,7 @@
 //! The arguments of the program, and its exit codes.
 //!
-//! In: one word. Out: 0 when it is done, 2 when an order or a session was refused, 1 when something failed. What sshd
-//! hands over of a person is in two variables of the environment, and no other is read.
+//! In: one word. Out: 0 when it is done, 2 when an order or a session was refused, 1 when something failed. Read of the
+//! environment are which boot this is, from the units, and in a session what sshd hands over of a person.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -11,6 +11,7 @@ use holdfast_protocol::json::chain;
 use crate::files::{Files, FilesError};
 use crate::guard::{self, GuardError, Turn};
 use crate::log;
+use crate::moment::BootId;
 use crate::order::{self, OrderOutcome};
 use crate::session;
 
@@ -61,7 +62,9 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     if task == Task::Session {
         return attend(&files);
     }
-    match perform(&files, task) {
+    // Of the units. A person's session reads it from the kernel.
+    let boot = std::env::var("HOLDFAST_BOOT_ID").ok().and_then(|text| BootId::try_from(text).ok());
+    match perform(&files.in_boot(boot), task) {
         Ok(Outcome::Done(text)) => {
             println!("{text}");
             ExitCode::SUCCESS

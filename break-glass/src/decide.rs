@@ -23,6 +23,9 @@ use crate::moment::{Moment, Term};
 use crate::settings::{Settings, Way};
 use crate::state::{OpenWay, State, USED_MAX, UsedOrder};
 
+/// More customers than a host has; a status with all its orders stays within its bound.
+const CUSTOMERS_MAX: usize = 64;
+
 /// Who may order, and who may consent.
 #[derive(Clone, Debug)]
 pub struct Trust {
@@ -70,6 +73,8 @@ pub enum Refusal {
     Full(usize),
     #[error("way {way} is open until {until:.0}: wait, or root closes it with `holdfast-break-glass close`")]
     Busy { way: WayName, until: Timestamp },
+    #[error("the order names {0} customers; at most {CUSTOMERS_MAX} are accepted")]
+    Customers(usize),
     #[error("root's settings have no way {0}: `holdfast-break-glass check` on the host lists them")]
     WayUnknown(WayName),
     #[error("way {way} is opened for at most {most} minutes, and the order says {asked}")]
@@ -104,7 +109,11 @@ impl Refusal {
             Self::Often(_) | Self::Full(_) => ErrorCode::Quota,
             Self::Busy { .. } => ErrorCode::Busy,
             Self::WayUnknown(_) => ErrorCode::NotFound,
-            Self::TooLong { .. } | Self::KeyMissing(_) | Self::KeyGiven(_) | Self::Key(_) => ErrorCode::Range,
+            Self::Customers(_)
+            | Self::TooLong { .. }
+            | Self::KeyMissing(_)
+            | Self::KeyGiven(_)
+            | Self::Key(_) => ErrorCode::Range,
             Self::Consent(error) => error.code(),
             Self::ConsentMissing(_) => ErrorCode::ConsentMissing,
         }
@@ -136,18 +145,24 @@ fn judge(
     let Act::BreakGlass(args) = &payload.act else { return Err(Refusal::Verb(payload.act.verb())) };
     meant_here(&job, settings, state, now)?;
     let order = Sha256Text::from_digest(job.digest());
-    if state.open.as_ref().is_some_and(|open| open.order.order == order) {
+    let is_open = state.open.as_ref().is_some_and(|open| open.order.order == order);
+    // One whose time is over is not opened again before the guard closes it.
+    if is_open && state.left_s(now).is_some_and(|left| left > 0) {
         return Ok(Decision::IsOpen);
     }
     if state.is_used(payload.job_id, &payload.nonce, &order) {
         return Err(Refusal::Replayed);
     }
     within_limits(&job, state, now)?;
+    if args.customers.len() > CUSTOMERS_MAX {
+        return Err(Refusal::Customers(args.customers.len()));
+    }
     let (key, minutes) = enter(args, settings)?;
     let consents = consents(&signed, args, trust, settings, at)?;
     let opened_at = UtcSecond::new(at).map_err(|why| Refusal::Files(why.to_owned()))?;
     let closes_at = at.checked_add(SignedDuration::from_secs(minutes.seconds())).ok();
-    let closes_at = closes_at.and_then(|end| UtcSecond::new(end).ok()).ok_or(Refusal::Replayed)?;
+    let closes_at = closes_at.and_then(|end| UtcSecond::new(end).ok());
+    let closes_at = closes_at.ok_or_else(|| Refusal::Files("the clock is out of range".to_owned()))?;
     let used = UsedOrder {
         job: payload.job_id,
         nonce: payload.nonce.clone(),

@@ -44,6 +44,7 @@ const NOTED_MAX: usize = 256;
 #[derive(Clone, Debug)]
 pub struct Files {
     root: PathBuf,
+    boot: Option<BootId>,
 }
 
 /// What a session noted of itself.
@@ -104,14 +105,21 @@ impl Files {
     /// Those of this host.
     #[must_use]
     pub fn of_the_host() -> Self {
-        Self { root: "/".into() }
+        Self { root: "/".into(), boot: None }
     }
 
     /// The same beneath a folder, with a clock in a file.
     #[cfg(debug_assertions)]
     #[must_use]
     pub fn beneath(root: PathBuf) -> Self {
-        Self { root }
+        Self { root, boot: None }
+    }
+
+    /// With the boot that systemd names: in a service that protects the kernel's files, a container would see that of its
+    /// host.
+    #[must_use]
+    pub fn in_boot(self, boot: Option<BootId>) -> Self {
+        Self { boot, ..self }
     }
 
     fn at(&self, path: &str) -> PathBuf {
@@ -337,14 +345,21 @@ impl Files {
         if let Some(bytes) = atomic_file::read(&self.within("test-clock.json"), 1_024)? {
             return serde_json::from_slice(&bytes).map_err(FilesError::Json);
         }
-        let path = Path::new("/proc/sys/kernel/random/boot_id");
-        let text = std::fs::read_to_string(path);
-        let text = text.map_err(|source| FilesError::Io { verb: "read", path: path.to_owned(), source })?;
-        let boot = BootId::try_from(text.trim().to_owned()).map_err(FilesError::Clock)?;
+        let boot = match &self.boot {
+            Some(boot) => boot.clone(),
+            None => kernels_boot()?,
+        };
         #[expect(clippy::disallowed_methods, reason = "the clock of a program without a clock port")]
         let wall = Timestamp::now();
         Ok(Moment { wall, boot, up_s: clock_gettime(ClockId::Boottime).tv_sec })
     }
+}
+
+fn kernels_boot() -> Result<BootId, FilesError> {
+    let path = Path::new("/proc/sys/kernel/random/boot_id");
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|source| FilesError::Io { verb: "read", path: path.to_owned(), source })?;
+    BootId::try_from(text.trim().to_owned()).map_err(FilesError::Clock)
 }
 
 fn refused(path: &Path, error: &dyn std::error::Error) -> FilesError {

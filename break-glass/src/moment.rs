@@ -15,7 +15,7 @@ pub const TICK_S: u64 = 20;
 /// What a reboot takes away: more than the time since the last tick, which is not written down.
 pub const REBOOT_COST_S: i64 = 60;
 
-/// Which boot of the machine this is.
+/// Which boot of the machine this is: the kernel's text, with or without its dashes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BootId(String);
@@ -23,9 +23,9 @@ pub struct BootId(String);
 impl TryFrom<String> for BootId {
     type Error = &'static str;
     fn try_from(text: String) -> Result<Self, &'static str> {
-        let is_hex = |b: u8| b.is_ascii_hexdigit() || b == b'-';
-        if (8..=64).contains(&text.len()) && text.bytes().all(is_hex) {
-            Ok(Self(text))
+        let digits = text.replace('-', "").to_ascii_lowercase();
+        if (8..=64).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+            Ok(Self(digits))
         } else {
             Err("a boot id is hex digits and '-'")
         }

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal, set_child_subreaper};
 use serde::{Deserialize, Serialize};
 
 /// More processes than a host has.
@@ -125,6 +125,30 @@ pub fn end(noted: &[ProcessId], group: Option<&str>) -> BTreeSet<ProcessId> {
             return left;
         }
         known.extend(&left);
+        let killed: Vec<OwnedFd> = left.iter().filter_map(|id| kill(*id)).collect();
+        killed.iter().for_each(wait);
+    }
+    left
+}
+
+/// Takes in what a session leaves behind: orphans become children of this process.
+///
+/// # Errors
+/// The kernel's.
+pub fn adopt_orphans() -> std::io::Result<()> {
+    Ok(set_child_subreaper(Some(getpid()))?)
+}
+
+/// Ends everything that descends from this process. Returns what is left.
+#[must_use]
+pub fn end_descendants(own: ProcessId) -> BTreeSet<ProcessId> {
+    let mut left = BTreeSet::new();
+    for _ in 0..PASSES {
+        left = family(&all(), &[own], &BTreeSet::new());
+        left.remove(&own);
+        if left.is_empty() {
+            return left;
+        }
         let killed: Vec<OwnedFd> = left.iter().filter_map(|id| kill(*id)).collect();
         killed.iter().for_each(wait);
     }

@@ -77,8 +77,10 @@ pub fn run(files: &Files, typed: Option<&str>, peer: &str) -> Result<ExitStatus,
     script.arg("--output-limit").arg(format!("{mib_max}M"));
     script.arg("--log-io").arg(file("io")).arg("--log-timing").arg(file("timing"));
     script.arg("--command").arg(&command);
-    // Its shell is sh, whatever the account has.
-    script.env("SHELL", "/bin/sh");
+    // What `script` gives the command to, whatever the account has.
+    script.env("SHELL", "/bin/bash");
+    // What the session starts and leaves behind ends with it: nothing of it is recorded any more.
+    processes::adopt_orphans().map_err(SessionError::Script)?;
     let child = script.spawn();
     let ended = child.and_then(|mut child| {
         let pid = i32::try_from(child.id()).ok().and_then(processes::of);
@@ -87,7 +89,8 @@ pub fn run(files: &Files, typed: Option<&str>, peer: &str) -> Result<ExitStatus,
         let _unnoted = files.note_session(first, &noted);
         child.wait()
     });
-    finish(files, job, first, &ended)?;
+    let left = processes::end_descendants(first);
+    finish(files, (job, first), &ended, left.len())?;
     ended.map_err(SessionError::Script)
 }
 
@@ -135,9 +138,9 @@ fn command(open: &OpenWay, typed: Option<&str>) -> String {
 
 fn finish(
     files: &Files,
-    job: JobId,
-    first: ProcessId,
+    (job, first): (JobId, ProcessId),
     ended: &std::io::Result<ExitStatus>,
+    left: usize,
 ) -> Result<(), SessionError> {
     let _lock = files.lock()?;
     let how = match ended {
@@ -147,7 +150,8 @@ fn finish(
         },
         Err(error) => format!("it was not recorded, and did not begin: {error}"),
     };
-    files.append(files.now()?.wall, (Action::SessionEnded, Some(job)), &how)?;
+    let left = if left == 0 { String::new() } else { format!(", {left} processes do not end") };
+    files.append(files.now()?.wall, (Action::SessionEnded, Some(job)), &format!("{how}{left}"))?;
     Ok(files.forget_session(first)?)
 }
 

@@ -344,6 +344,12 @@ fn files_of_others_are_not_believed() {
     assert!(!world.run("order").status.success() && world.line().is_none());
 }
 
+/// A process that is dead, or never was.
+fn is_gone(pid: &str) {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    assert!(stat.is_empty() || stat.contains(") Z") || stat.contains(") X"), "{stat}");
+}
+
 fn finds(folder: &Path, kind: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.filter(|path| path.extension().is_some_and(|found| found == kind)).collect()
@@ -360,13 +366,16 @@ fn a_session_is_recorded_and_ends_with_its_way() {
     assert!(text(&early.stderr).contains("no way into this host is open"), "{early:?}");
     world.put_good(1);
     world.done("order");
+    let left = world.at("left");
     let mut session = world.command("session");
-    session
-        .env("SSH_CONNECTION", "10.77.0.9 40022 10.77.0.1 22")
-        .env("SSH_ORIGINAL_COMMAND", "echo it is recorded; exit 7");
+    session.env("SSH_CONNECTION", "10.77.0.9 40022 10.77.0.1 22").env(
+        "SSH_ORIGINAL_COMMAND",
+        format!("setsid sleep 1001 & echo $! > {}; echo it is recorded; exit 7", left.display()),
+    );
     let output = session.stdin(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(7), "{output:?}");
     assert!(text(&output.stdout).contains("it is recorded"), "{output:?}");
+    is_gone(&fs::read_to_string(&left).unwrap());
     let recordings = world.at("var/lib/holdfast-break-glass/recordings");
     let recorded = fs::read_to_string(finds(&recordings, "io").pop().unwrap()).unwrap();
     assert!(recorded.contains("it is recorded"), "{recorded}");
@@ -395,12 +404,11 @@ fn a_session_is_recorded_and_ends_with_its_way() {
     world.clock(600, 1, 1_600);
     world.done("guard");
     assert!(!child.wait().unwrap().success());
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    assert!(stat.is_empty() || stat.contains(") Z") || stat.contains(") X"), "{stat}");
+    is_gone(&pid);
     assert!(finds(&world.at("var/lib/holdfast-break-glass/sessions"), "json").is_empty());
     assert_eq!(world.status().opened[0].sessions, 2);
     let log = world.done("log");
-    assert!(log.contains("session 1 from 10.77.0.9: echo it is recorded"), "{log}");
+    assert!(log.contains("session 1 from 10.77.0.9: setsid sleep 1001"), "{log}");
     let late = world.command("session").output().unwrap();
     assert_eq!(late.status.code(), Some(2), "{late:?}");
 }

@@ -16,7 +16,7 @@ use crate::job::{Reason, UtcSecond};
 use crate::json::{self, JsonError};
 
 /// The status file is at most this long.
-pub const STATUS_BYTES_MAX: usize = 64 * 1024;
+pub const STATUS_BYTES_MAX: usize = 256 * 1024;
 
 /// Opened orders in a status, and refused ones.
 pub const ORDERS_MAX: usize = 16;

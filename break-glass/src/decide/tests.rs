@@ -222,6 +222,7 @@ fn an_order_opens_once() {
     let now = moment(0, 1, 0);
     let after = fresh().next(Event::Opened(Box::new(opened(judged(&good(), &fresh(), &now)))), &now);
     assert!(matches!(judged(&good(), &after, &now), Decision::IsOpen), "the same, while it is open");
+    assert_eq!(refused(judged(&good(), &after, &moment(1_800, 1, 1_800))).0, ErrorCode::JobReplayed, "over");
     let ada = ada();
     let other = |old: &str, new: &str| order(&payload().replacen(old, new, 1), &[&ada], &[&acme()]);
     let (id, nonce) = (other("7a01", "7a09"), other("eeff", "eefe"));
