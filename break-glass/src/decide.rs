@@ -88,7 +88,7 @@ pub enum Refusal {
     #[error("a consent of the order is refused")]
     Consent(#[from] ConsentRefused),
     #[error(
-        "{0} did not consent: let each sign the job's payload with `ssh-keygen -Y sign -n holdfast-consent`"
+        "{0} did not consent: sign a new order, let each sign its payload (`holdfast job payload`), then submit it"
     )]
     ConsentMissing(String),
 }

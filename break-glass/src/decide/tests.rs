@@ -193,6 +193,10 @@ fn forged_orders_open_nothing() {
     ] {
         assert_eq!(refused(judged(&bytes, &fresh(), &moment(0, 1, 0))).0, code, "{what}");
     }
+    let many: Vec<String> = (0..65).map(|n| format!("\"c{n:02}\"")).collect();
+    let many = text.replacen(r#""acme","byte""#, &many.join(","), 1);
+    let decision = judged(&order(&many, &[&ada], &[&acme()]), &fresh(), &moment(0, 1, 0));
+    assert_eq!(refused(decision).0, ErrorCode::Range, "more customers than a host has");
     let unlisted = text.replacen(r#"["acme","byte"]"#, r#"["acme","cube"]"#, 1);
     opened(judged(&order(&unlisted, &[&ada], &[&acme(), &cube()]), &fresh(), &moment(0, 1, 0)));
 }
