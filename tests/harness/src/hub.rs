@@ -17,6 +17,7 @@ use holdfast_protocol::enrol::{Enrolled, Invite, InviteRedemption};
 use holdfast_protocol::envelope::Envelope;
 use holdfast_protocol::operator::{DesiredPut, HostDetail, InviteCreated, InviteRequest};
 use hubd::api::{ConcurrencyLimits, Hub as Parts, LongPolls, RateLimits, router};
+use hubd::artifacts::{ArtifactFolder, ArtifactLimits, DISK_RESERVE_BYTES};
 use hubd::domain::escrow_notice::Recipients;
 use hubd::domain::identity::Presented;
 use hubd::run::RunError;
@@ -83,7 +84,12 @@ pub async fn open_routes(folder: &Path, clock: Arc<dyn hubd::clock::Clock>) -> R
     let opened = hubd::run::open(folder, AlertSettings::default().rules, clock.as_ref()).await?;
     let (stop, stopped) = watch::channel(false);
     let started = clock.now();
+    // No operator of these tests leaves a release.
+    let limits = ArtifactLimits { bytes_max: 0, disk_reserve_bytes: DISK_RESERVE_BYTES };
     let parts = Parts {
+        artifacts: ArtifactFolder::open(folder, limits)?,
+        downloads: Arc::default(),
+        release_order: tokio::sync::Mutex::default(),
         counters: hubd::api::HubCounters::default(),
         // No task writes what is left there: what does not fit is dropped.
         usage: hubd::api::UsageInbox::new().0,
