@@ -1,4 +1,4 @@
-//! A person's command, carried out by the build that runs as the agent.
+//! A command of a person, carried out by the build that runs.
 //!
 //! In: the link that root's gate made before the last start of the agent. Out: this process, replaced by that program,
 //! where it is another one than this. So a command and the agent that it asks are always of one version.

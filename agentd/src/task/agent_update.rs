@@ -1,4 +1,4 @@
-//! The task that fetches a release of the agent that the hub offers.
+//! The task that fetches an offered release of the agent.
 //!
 //! In: the hub's offer, asked for every ten minutes, and the state of the slots. Out: the release in a folder for root's
 //! gate, and a restart of this agent once no operation is under way. A hub can offer; what runs is decided by the release

@@ -1,4 +1,4 @@
-//! The health of a running agent, and the verdict on a watched build.
+//! The health of an agent, and the verdict on a build.
 //!
 //! In: what the agent reports of its parts at its admin socket, what systemd says of its unit, and clocks. Out: wait,
 //! good, or failed with a reason. A silent hub alone is no verdict: it only makes the window longer.

@@ -1,4 +1,4 @@
-//! Tests of offers: fetched in parts, cut off and gone on with, refused.
+//! Tests of offers: fetched in parts, cut off, refused.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};

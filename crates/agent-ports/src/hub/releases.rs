@@ -1,4 +1,4 @@
-//! Calls of the hub about releases: the offer, the signed release, the bytes.
+//! Calls of the hub about releases and their bytes.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Updates of the agent by signed releases: good ones, and every kind of bad one.
+//! Updates of the agent by signed releases, good and bad.
 //!
 //! The programs on trial are the package's own with bytes added, so that their digests differ, or small scripts that do
 //! what a bad build does. Times are short by root's own settings.
