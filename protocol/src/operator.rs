@@ -32,6 +32,7 @@ use crate::generation::Generation;
 use crate::id::{CorrelationId, EnrollmentRequestId, HostId, HostName, InviteId, JobId, OperatorName};
 use crate::job::JobReport;
 use crate::pin::Pin;
+use crate::release::stored::HostOffer;
 use crate::report::{AuditHead, Sections};
 use crate::restore::RestoreOrder;
 use crate::secret::Secret;
@@ -221,6 +222,9 @@ pub struct HostDetail {
     /// Its earlier epochs, newest first: each ended when another certificate line began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub epochs: Vec<PastEpoch>,
+    /// The release of the agent that it is offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offer: Option<HostOffer>,
 }
 
 /// The end of a host's audit, as it was reported once.

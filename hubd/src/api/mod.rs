@@ -6,7 +6,7 @@
 //! | audience | authentication | routes |
 //! | --- | --- | --- |
 //! | any caller | none | `/healthz`, `/readyz`, `/v1/enroll`, `/v1/enrollment-requests`, `/v1/restore` |
-//! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…`, `/v1/agent/replacement`, `/v1/agent/restore-certificates`, `/v1/agent/guest-audit`, `/v1/agent/releases…`, `/v1/agent/artifacts…` |
+//! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…`, `/v1/agent/replacement`, `/v1/agent/restore-certificates`, `/v1/agent/guest-audit`, `/v1/agent/release-offer`, `/v1/agent/releases…`, `/v1/agent/artifacts…` |
 //! | operators | bearer token | all other `/v1/…` |
 
 mod alerts;
@@ -32,6 +32,7 @@ mod mutation;
 mod operators;
 mod page;
 mod problem;
+mod release_offers;
 mod releases;
 mod restore;
 mod restore_certificates;
@@ -185,6 +186,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/agent/replacement", post(restore::replacement))
         .route("/v1/agent/restore-certificates", put(restore_certificates::put))
         .route("/v1/agent/guest-audit", put(guest_audit::put))
+        .route("/v1/agent/release-offer", get(release_offers::for_agent))
         .route("/v1/agent/releases/{version}", get(releases::for_agent))
         .route("/v1/agent/artifacts/{sha256}", get(artifacts::read))
         .route("/v1/agent/escrow", get(escrow::newest).put(escrow::put))
@@ -209,6 +211,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/hosts/{host}/audit-heads", get(hosts::audit_heads))
         .route("/v1/hosts/{host}/usage", get(usage::show))
         .route("/v1/hosts/{host}/revoke", post(hosts::revoke))
+        .route("/v1/hosts/{host}/release-offer", put(release_offers::put).delete(release_offers::delete))
         .route("/v1/hosts/{host}/restore", post(restore::invite))
         .route("/v1/hosts/{host}/restore/withdraw", post(restore::withdraw))
         .route("/v1/hosts/{host}/escrow", get(escrow::of_host))

@@ -20,6 +20,7 @@ use crate::domain::identity::IdentityError;
 use crate::domain::job_queue::JobQueueError;
 use crate::domain::readmission::ReadmitError;
 use crate::domain::release::ReleasePutError;
+use crate::domain::release_offer::OfferError;
 use crate::store::OperatorError;
 use crate::store::{
     AcknowledgeError, EnrollmentRequestError, EscrowError, InviteRequestError, RedeemError, RenewError,
@@ -183,6 +184,12 @@ impl From<ReleaseError> for ApiError {
 
 impl From<ReleasePutError> for ApiError {
     fn from(error: ReleasePutError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+impl From<OfferError> for ApiError {
+    fn from(error: OfferError) -> Self {
         Self::new(error.code(), error.to_string())
     }
 }

@@ -91,6 +91,10 @@ kinds! {
     RestoreInvited = "restore_invited"
     /// An operator deleted a release.
     ReleaseDeleted = "release_deleted"
+    /// A release is offered to a host.
+    ReleaseOffered = "release_offered"
+    /// A release is no longer offered to a host.
+    ReleaseOfferWithdrawn = "release_offer_withdrawn"
     /// An operator left a release.
     ReleasePut = "release_put"
     /// An operator took such an invite's order back.

@@ -18,6 +18,7 @@
 //! | [`escrow_notice`] | recipients of notices |
 //! | [`readmission`] | the decision to readmit a revoked host |
 //! | [`release`] | whether a signed release is kept |
+//! | [`release_offer`] | whether a release may be offered to a host |
 //! | [`retry`] | when a failed delivery is tried again |
 //! | [`summary`] | the part of a report that the host list shows |
 //! | [`usage`] | what is kept of the use of hosts and guests |
@@ -39,6 +40,7 @@ pub mod known_origins;
 pub mod merge;
 pub mod readmission;
 pub mod release;
+pub mod release_offer;
 pub mod restore_certificate;
 pub mod retry;
 pub mod summary;

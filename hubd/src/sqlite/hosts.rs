@@ -12,7 +12,7 @@ use super::alerts::{Moment, decide, maintenance_until};
 use super::events::emit;
 use super::host_row::{COLUMNS, find, read, report, sections};
 use super::settled::SettledHosts;
-use super::{Failed, Sqlite, epochs, restore_orders};
+use super::{Failed, Sqlite, epochs, release_offers, restore_orders};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::host::HostRef;
 use crate::store::{By, HostRecord, Hosts, StoreError, WriteError};
@@ -61,13 +61,14 @@ impl Hosts for Sqlite {
                 let record = complete(connection, &settled, record, now)?;
                 let restores = restore_orders::of_host(connection, record.number, now)?;
                 let epochs = epochs::past(connection, record.number)?;
-                Ok(Some((record.view, report(connection, record.number)?, restores, epochs)))
+                let offer = release_offers::of_host(connection, record.number)?;
+                Ok(Some((record.view, report(connection, record.number)?, restores, epochs, offer)))
             })
             .await?;
-        let Some((host, texts, restores, epochs)) = found else { return Ok(None) };
+        let Some((host, texts, restores, epochs, offer)) = found else { return Ok(None) };
         let sections =
             sections(texts).map_err(|source| StoreError::Damaged { action, source: Arc::new(source) })?;
-        Ok(Some(HostDetail { host, sections, restores, epochs }))
+        Ok(Some(HostDetail { host, sections, restores, epochs, offer }))
     }
 
     async fn revoke_host(

@@ -35,6 +35,7 @@ mod operators;
 mod prune;
 mod readers;
 mod readmission;
+mod release_offers;
 mod releases;
 mod renewal;
 mod restore_certificates;

@@ -15,6 +15,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::checkin::admit;
 use super::columns::{Text, Time};
 use super::events::emit;
+use super::release_offers::withdraw_all;
 use super::settled::Scope;
 use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};
@@ -24,7 +25,7 @@ use crate::domain::release::{Edition, ReleasePut, ReleasePutError, judge_bytes, 
 use crate::store::{AskingHost, By, NewRelease, ReleaseRecord, Releases, StoreError, WriteError};
 
 /// A column whose text its type reads, with the type's own sentence where it does not.
-fn text<T>(
+pub(super) fn text<T>(
     row: &Row<'_>,
     name: &str,
     read: impl Fn(String) -> Result<T, &'static str>,
@@ -32,7 +33,7 @@ fn text<T>(
     Ok(read(row.get::<_, String>(name)?).map_err(|says| FromSqlError::Other(says.into()))?)
 }
 
-fn digest(row: &Row<'_>, name: &str) -> rusqlite::Result<Sha256Text> {
+pub(super) fn digest(row: &Row<'_>, name: &str) -> rusqlite::Result<Sha256Text> {
     text(row, name, Sha256Text::try_from)
 }
 
@@ -158,7 +159,7 @@ fn event(by: &By, kind: EventKind, message: String) -> NewEvent {
 
 impl Sqlite {
     /// Answers a host whose certificate is good.
-    async fn for_admitted<T: Send + 'static>(
+    pub(super) async fn for_admitted<T: Send + 'static>(
         &self,
         action: &'static str,
         host: AskingHost,
@@ -222,6 +223,7 @@ impl Releases for Sqlite {
             let Some(record) = one(tx, version)? else { return Ok(None) };
             tx.prepare_cached("DELETE FROM releases WHERE version = ?1")?.execute([version.to_string()])?;
             emit(tx, &event(by, EventKind::ReleaseDeleted, format!("release {version} was deleted here")))?;
+            withdraw_all(tx, by, version)?;
             Ok(Some(record))
         })
         .await

@@ -28,6 +28,7 @@ mod liveness;
 mod operators;
 mod outbox;
 mod prune;
+mod release_offers;
 mod releases;
 mod renewal;
 mod restore_certificates;
@@ -74,6 +75,7 @@ pub use prune::{
     ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, SILENCES_KEPT,
     VERSIONS_KEPT,
 };
+pub use release_offers::ReleaseOffers;
 pub use releases::{AskingHost, NewRelease, ReleaseRecord, Releases};
 pub use renewal::{RenewError, Renewal, Renewals};
 pub use restore_certificates::{CertificateDelivery, RestoreCertificateError, RestoreCertificates};
@@ -117,6 +119,7 @@ pub trait Store:
     + Operators
     + Outbox
     + Pruning
+    + ReleaseOffers
     + Releases
     + Renewals
     + RestoreCertificates

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::operator::{Page, Role};
-use holdfast_protocol::release::stored::{ArtifactState, ArtifactView, ReleaseText, ReleaseView};
+use holdfast_protocol::release::stored::{
+    ArtifactState, ArtifactView, HostOffer, OfferRequest, ReleaseOffer, ReleaseText, ReleaseView,
+    WithdrawnOffer,
+};
 use holdfast_protocol::release::{
     ReleaseFile, ReleaseFileKind, ReleaseManifest, ReleaseSchema, SignedRelease, VersionNumber,
 };
@@ -305,4 +308,51 @@ async fn a_host_fetches_two_files_at_once_and_not_three() {
     })
     .await;
     assert_eq!(second.bytes().await.unwrap(), large[8..]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_is_offered_what_the_hub_can_serve() {
+    let world = World::start().await;
+    let (host, other, admin) = (world.enrol("box7").await, world.enrol("box8").await, world.admin());
+    let asks = async |host: &Host| {
+        host.client.get::<ReleaseOffer>("/v1/agent/release-offer").await.data(StatusCode::OK).release
+    };
+    let version = VersionNumber::new(2026, 11, 1);
+    let (place_of_offer, offer) = ("/v1/hosts/box7/release-offer", OfferRequest { version });
+    let put = async || admin.send::<HostOffer>(Method::PUT, place_of_offer, &offer).await;
+    assert_eq!(asks(&host).await, None);
+    assert_eq!(put().await.code(), ErrorCode::NotFound, "no such release");
+
+    let (agentd, arm) = (program(1_000), program(999));
+    let signed = release(1, 1, &[("agentd", &agentd)]);
+    admin.put_release(1, &signed).await.data(StatusCode::OK);
+    assert_eq!(put().await.code(), ErrorCode::PreconditionFailed, "nothing of its agent is here");
+    admin.put_file(&agentd, 0, 100).await.data(StatusCode::OK);
+    assert_eq!(put().await.code(), ErrorCode::PreconditionFailed, "a part of its agent is here");
+    assert_eq!(asks(&host).await, None, "a refusal changes nothing");
+    admin.put_file(&agentd, 100, agentd.len()).await.data(StatusCode::OK);
+    admin.put_release(2, &release(2, 1, &[("guestd", &arm)])).await.data(StatusCode::OK);
+    let without = OfferRequest { version: VersionNumber::new(2026, 11, 2) };
+    let without: Answered<HostOffer> = admin.send(Method::PUT, place_of_offer, &without).await;
+    assert_eq!(without.code(), ErrorCode::PreconditionFailed, "it has no agent");
+
+    assert_eq!(put().await.data(StatusCode::OK).version, version);
+    let offered = asks(&host).await.unwrap();
+    assert_eq!((offered.version, offered.manifest_sha256), (version, Sha256Text::of(&signed.manifest)));
+    assert_eq!(asks(&other).await, None);
+    let viewer = world.with_token(&operator(&world, "vera", Role::Viewer).await);
+    let refused: Answered<HostOffer> = viewer.send(Method::PUT, place_of_offer, &offer).await;
+    assert_eq!(refused.code(), ErrorCode::Forbidden);
+
+    let (folder, _temp) = world.stop().await;
+    let world = World::in_folder(folder, None).await;
+    let admin = world.admin();
+    let detail: Value = admin.get("/v1/hosts/box7").await.data(StatusCode::OK);
+    assert_eq!(detail["offer"]["version"], "2026.11.1", "it is kept over a restart");
+    let withdrawn: Answered<WithdrawnOffer> =
+        admin.send_bytes(Method::DELETE, place_of_offer, Vec::new()).await;
+    assert!(withdrawn.data(StatusCode::OK).offer.is_some());
+    let nothing: Answered<WithdrawnOffer> =
+        admin.send_bytes(Method::DELETE, place_of_offer, Vec::new()).await;
+    assert!(nothing.data(StatusCode::OK).offer.is_none());
 }

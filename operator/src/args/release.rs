@@ -35,7 +35,21 @@ or gives FILE.signed.json itself, which has the manifest inside.")]
     },
     /// Show the releases at the hub, the newest version first.
     List,
-    /// Delete a release at the hub, with the files that no other release names.
+    /// Offer a release to hosts. Each takes it within minutes, once, and only with the signatures that it requires.
+    Offer {
+        /// The version.
+        version: VersionNumber,
+        /// The hosts, by name or id.
+        #[arg(required = true)]
+        hosts: Vec<String>,
+    },
+    /// Take the offer back from hosts. One that runs the release already goes on with it.
+    Withdraw {
+        /// The hosts, by name or id.
+        #[arg(required = true)]
+        hosts: Vec<String>,
+    },
+    /// Delete a release at the hub, with the files that no other release names. No host is offered it any more.
     Delete {
         /// The version.
         version: VersionNumber,

@@ -1,6 +1,7 @@
 //! `holdfast release`: manifests, signatures, and releases at the hub.
 
 mod manifest;
+mod offer;
 mod sign;
 mod stored;
 mod verify;
@@ -16,9 +17,11 @@ pub fn offline(command: ReleaseCommand, screen: &Screen) -> Result<Option<Releas
         ReleaseCommand::Manifest(args) => manifest::run(args, screen)?,
         ReleaseCommand::Sign { file, key } => sign::run(file, &key, screen)?,
         ReleaseCommand::Verify(args) => verify::run(args, screen)?,
-        online @ (ReleaseCommand::Upload { .. } | ReleaseCommand::List | ReleaseCommand::Delete { .. }) => {
-            return Ok(Some(online));
-        }
+        online @ (ReleaseCommand::Upload { .. }
+        | ReleaseCommand::List
+        | ReleaseCommand::Offer { .. }
+        | ReleaseCommand::Withdraw { .. }
+        | ReleaseCommand::Delete { .. }) => return Ok(Some(online)),
     }
     Ok(None)
 }
@@ -28,6 +31,8 @@ pub async fn run(command: ReleaseCommand, hub: &Hub, screen: &Screen) -> Result<
     match offline(command, screen)? {
         Some(ReleaseCommand::Upload { signed, files }) => stored::upload(&signed, &files, hub, screen).await,
         Some(ReleaseCommand::List) => stored::list(hub, screen).await,
+        Some(ReleaseCommand::Offer { version, hosts }) => offer::offer(version, &hosts, hub, screen).await,
+        Some(ReleaseCommand::Withdraw { hosts }) => offer::withdraw(&hosts, hub, screen).await,
         Some(ReleaseCommand::Delete { version, assume_yes }) => {
             stored::delete(version, assume_yes, hub, screen).await
         }

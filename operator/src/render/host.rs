@@ -16,6 +16,7 @@ use holdfast_protocol::report::{
 use holdfast_protocol::restore::{RestoreOrder, RestoreState};
 use jiff::Timestamp;
 
+use super::builds;
 use super::condition::conditions;
 use super::guest;
 use super::hardware::hardware;
@@ -125,8 +126,11 @@ fn state_line(host: &HostView, now: Timestamp) -> String {
 
 /// One host with all that it says.
 pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
-    let HostDetail { host, sections, restores, epochs } = detail;
-    let mut text = list(&about(host, sections, now));
+    let HostDetail { host, sections, restores, epochs, offer } = detail;
+    let mut pairs = about(host, sections, now);
+    let builds = sections.agent.as_ref().and_then(|agent| agent.builds.as_ref());
+    pairs.extend(builds::lines(builds, offer.as_ref(), now));
+    let mut text = list(&pairs);
     if host.state == HostState::Frozen {
         text.push_str(&frozen(&host.name));
     }

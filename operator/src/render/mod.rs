@@ -4,6 +4,7 @@ pub mod alert;
 #[cfg(test)]
 pub mod alert_tests;
 pub mod audit;
+pub mod builds;
 pub mod certificate;
 mod condition;
 pub mod desired;

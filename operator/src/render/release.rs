@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use holdfast_protocol::job::act::Sha256Text;
-use holdfast_protocol::release::stored::{ArtifactState, ReleaseView};
+use holdfast_protocol::release::stored::{ArtifactState, HostOffer, ReleaseView};
 use holdfast_protocol::release::{ReleaseFile, ReleaseManifest, VersionNumber};
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::table::{Field, Tone, list, plain, table};
 use super::time::when;
@@ -117,4 +118,42 @@ fn here(state: FileState) -> Field {
         FileState::OtherBytes => ("other bytes", Tone::Bad),
     };
     (text.to_owned(), tone)
+}
+
+/// An offer with its host.
+#[derive(Debug, Serialize)]
+pub struct OfferAtHost {
+    /// As it was named.
+    pub host: String,
+    pub offer: HostOffer,
+}
+
+/// An offer that was taken back, with its host.
+#[derive(Debug, Serialize)]
+pub struct WithdrawalAtHost {
+    /// As it was named.
+    pub host: String,
+    /// None where nothing was offered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offer: Option<HostOffer>,
+}
+
+/// Offers that were made.
+pub fn offers(done: &[OfferAtHost], now: Timestamp, style: Style) -> String {
+    let rows = done.iter().map(|OfferAtHost { host, offer }| {
+        vec![plain(host), plain(offer.version), plain(&offer.by), plain(when(offer.at, now))]
+    });
+    let next = "\nEach host asks within ten minutes. `holdfast host show HOST` says what became of it.\n";
+    table(&["HOST", "OFFERED", "BY", "SINCE"], rows, style) + next
+}
+
+/// Offers that were taken back.
+pub fn withdrawals(done: &[WithdrawalAtHost], style: Style) -> String {
+    let rows = done.iter().map(|WithdrawalAtHost { host, offer }| {
+        let was = offer
+            .as_ref()
+            .map_or_else(|| "nothing was offered".to_owned(), |offer| offer.version.to_string());
+        vec![plain(host), plain(was)]
+    });
+    table(&["HOST", "WITHDRAWN"], rows, style)
 }

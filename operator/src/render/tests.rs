@@ -37,6 +37,7 @@ fn host_show() {
         sections: samples::sections(),
         restores: Vec::new(),
         epochs: Vec::new(),
+        offer: None,
     };
     assert_snapshot!(host::host(&detail, now(), PLAIN));
     let problem =
@@ -161,6 +162,7 @@ fn the_page_before_signing() {
         sections: samples::sections(),
         restores: Vec::new(),
         epochs: Vec::new(),
+        offer: None,
     };
     detail.sections.waiting = Some(samples::waiting_to_sign());
     let page = |asked: &str| {

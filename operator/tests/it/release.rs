@@ -306,6 +306,24 @@ async fn an_upload_goes_on_where_the_hub_is() {
     hub.on("GET /v1/releases", Reply::Data(json!({ "items": [view.clone()] })));
     let listed = stdout(&hub.holdfast(&["release", "list"]));
     assert!(listed.contains("2026.12.1") && listed.contains("1 of 3: upload again"), "{listed}");
+    let offer = json!({ "version": "2026.12.1", "by": "ada", "at": "2026-12-01T00:00:00Z" });
+    for host in ["box7", "box8"] {
+        hub.on(&format!("PUT /v1/hosts/{host}/release-offer"), Reply::Data(offer.clone()));
+    }
+    let offered = hub.holdfast(&["release", "offer", "2026.12.1", "box7", "box8", "--output", "json"]);
+    assert_eq!(offered.status.code(), Some(0), "{}", stderr(&offered));
+    let shown: Value = serde_json::from_str(&stdout(&offered)).unwrap();
+    assert_eq!((&shown[1]["host"], &shown[1]["offer"]["version"]), (&json!("box8"), &json!("2026.12.1")));
+    let sent = hub.requests("PUT /v1/hosts/box7/release-offer");
+    assert_eq!(sent[0].body, json!({ "version": "2026.12.1" }));
+    let says = "the hub has 4 of 9 bytes of the agent";
+    hub.on("PUT /v1/hosts/box9/release-offer", Reply::Error(412, "PRECONDITION_FAILED", says));
+    let refused = hub.holdfast(&["release", "offer", "2026.12.1", "box9"]);
+    assert!(!refused.status.success() && stderr(&refused).contains(says), "{}", stderr(&refused));
+    hub.on("DELETE /v1/hosts/box7/release-offer", Reply::Data(json!({ "offer": offer })));
+    hub.on("DELETE /v1/hosts/box8/release-offer", Reply::Data(json!({})));
+    let withdrawn = stdout(&hub.holdfast(&["release", "withdraw", "box7", "box8"]));
+    assert!(withdrawn.contains("2026.12.1") && withdrawn.contains("nothing was offered"), "{withdrawn}");
     hub.on("DELETE /v1/releases/2026.12.1", Reply::Data(view));
     assert_eq!(hub.holdfast(&["release", "delete", "2026.12.1"]).status.code(), Some(2), "no terminal");
     assert_eq!(hub.holdfast(&["release", "delete", "2026.12.1", "--yes"]).status.code(), Some(0));

@@ -1,11 +1,13 @@
 //! Calls of releases and their files.
 
-use super::calls::{Call, KEY, agent, change, get, param, text};
+use super::calls::{Call, HOST, KEY, agent, change, get, param, text};
 use crate::api::{Answer, Method, Needed, Param, ParamLocation, framed, of};
 use crate::code::ErrorCode::*;
 use crate::job::act::Sha256Text;
 use crate::operator::Page;
-use crate::release::stored::{ArtifactView, ReleaseText, ReleaseView};
+use crate::release::stored::{
+    ArtifactView, HostOffer, OfferRequest, ReleaseOffer, ReleaseText, ReleaseView, WithdrawnOffer,
+};
 use crate::release::{SignedRelease, VersionNumber};
 use schemars::{JsonSchema as _, Schema, SchemaGenerator};
 
@@ -58,6 +60,41 @@ pub const CALLS: &[Call] = &[
             "putArtifact",
             "Leaves the bytes of a file that a release names, or the next of them.",
             Answer::Done(framed::<ArtifactView>),
+        )
+    },
+    Call {
+        method: Method::Put,
+        parts: &[HOST, KEY],
+        refusals: &[IdempotencyMismatch, NotFound, PreconditionFailed, Revoked],
+        ..change(
+            "/v1/hosts/{host}/release-offer",
+            ("offerRelease", "Offers a release to a host, in the place of what it was offered before."),
+            Some(of::<OfferRequest>),
+            Answer::Done(framed::<HostOffer>),
+        )
+    },
+    Call {
+        method: Method::Delete,
+        parts: &[HOST, KEY],
+        refusals: &[IdempotencyMismatch, NotFound, Size],
+        ..change(
+            "/v1/hosts/{host}/release-offer",
+            ("withdrawReleaseOffer", "Takes back what a host is offered; nothing changes where nothing is."),
+            None,
+            Answer::Done(framed::<WithdrawnOffer>),
+        )
+    },
+    Call {
+        refusals: &[RateLimited],
+        ..agent(
+            Method::Get,
+            "/v1/agent/release-offer",
+            (
+                "agentReleaseOffer",
+                "The release that the hub wants the host to run; none where it should stay.",
+            ),
+            None,
+            framed::<ReleaseOffer>,
         )
     },
     Call {

@@ -6,6 +6,8 @@
 //! | `GET /v1/releases` | | page of [`ReleaseView`], newest version first |
 //! | `DELETE /v1/releases/{version}` | | [`ReleaseView`], as it was |
 //! | `PUT /v1/artifacts/{sha256}?offset=N` | bytes | [`ArtifactView`] |
+//! | `PUT /v1/hosts/{id or name}/release-offer` | [`OfferRequest`] | [`HostOffer`] |
+//! | `DELETE /v1/hosts/{id or name}/release-offer` | | [`WithdrawnOffer`] |
 //! | `GET /v1/agent/release-offer` | | [`ReleaseOffer`] |
 //! | `GET /v1/agent/releases/{version}` | | [`ReleaseText`] |
 //! | `GET /v1/agent/artifacts/{sha256}` | | bytes; `Range` asks for a part |
@@ -104,4 +106,33 @@ pub struct OfferedRelease {
     pub version: VersionNumber,
     /// SHA-256 of the signed manifest.
     pub manifest_sha256: Sha256Text,
+}
+
+/// A release to be offered to a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OfferRequest {
+    /// Its version. The hub has it, with all bytes of its one agent.
+    pub version: VersionNumber,
+}
+
+/// The release that an operator offers to a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostOffer {
+    /// Its version.
+    pub version: VersionNumber,
+    /// Who offers it.
+    pub by: OperatorName,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+/// An offer that was taken back. A host that has fetched the release already may still install it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WithdrawnOffer {
+    /// What was offered; none where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offer: Option<HostOffer>,
 }

@@ -85,7 +85,9 @@ engine! {
         samples_of_a_stranger_or_a_wrong_clock_change_nothing;
     releases:
         a_release_is_kept_replaced_by_a_later_one_and_deleted
-        a_release_is_read_by_hosts_with_a_good_certificate;
+        a_release_is_read_by_hosts_with_a_good_certificate
+        a_release_is_offered_to_one_host_and_withdrawn
+        offers_go_with_their_release_and_stay_with_another_edition;
     restore_certificates:
         a_restore_certificate_is_countersigned_once_and_two_are_kept;
 }

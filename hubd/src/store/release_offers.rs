@@ -1,0 +1,48 @@
+//! Releases that operators offer to single hosts.
+
+use std::convert::Infallible;
+
+use async_trait::async_trait;
+use holdfast_protocol::release::VersionNumber;
+use holdfast_protocol::release::stored::{HostOffer, OfferedRelease, WithdrawnOffer};
+
+use super::WriteError;
+use super::idempotency::By;
+use super::releases::AskingHost;
+use crate::domain::host::HostRef;
+use crate::domain::identity::IdentityError;
+use crate::domain::release_offer::OfferError;
+
+/// Releases that operators offer to single hosts.
+#[async_trait]
+pub trait ReleaseOffers: Send + Sync {
+    /// Offers a release that is kept, in the place of what was offered before. `None` when there is no such host.
+    ///
+    /// # Errors
+    /// [`OfferError::Unknown`], [`OfferError::Revoked`].
+    async fn offer_release(
+        &self,
+        by: By,
+        host: HostRef,
+        version: VersionNumber,
+    ) -> Result<Option<HostOffer>, WriteError<OfferError>>;
+
+    /// Takes an offer back; where there is none nothing changes. `None` when there is no such host.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    async fn withdraw_release_offer(
+        &self,
+        by: By,
+        host: HostRef,
+    ) -> Result<Option<WithdrawnOffer>, WriteError<Infallible>>;
+
+    /// What a host that asks is offered.
+    ///
+    /// # Errors
+    /// [`IdentityError`].
+    async fn release_offered_to(
+        &self,
+        host: AskingHost,
+    ) -> Result<Option<OfferedRelease>, WriteError<IdentityError>>;
+}
