@@ -4,11 +4,13 @@ pub mod alert_calls;
 pub mod calls;
 pub mod openapi;
 pub mod release_calls;
+pub mod rollout_calls;
 
 use calls::Call;
 
 /// All calls, by table.
-pub const TABLES: &[&[Call]] = &[calls::CALLS, alert_calls::CALLS, release_calls::CALLS];
+pub const TABLES: &[&[Call]] =
+    &[calls::CALLS, alert_calls::CALLS, release_calls::CALLS, rollout_calls::CALLS];
 
 /// All calls.
 pub fn calls() -> impl Iterator<Item = &'static Call> {

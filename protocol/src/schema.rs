@@ -104,6 +104,8 @@ pub fn all() -> Vec<Named> {
         named::<release::stored::OfferRequest>("offer-request"),
         named::<release::stored::ReleaseOffer>("release-offer"),
         named::<release::stored::ReleaseText>("release-text"),
+        named::<release::rollout::RolloutRequest>("rollout-request"),
+        named::<release::rollout::RolloutView>("rollout"),
         named::<release::stored::ReleaseView>("release"),
         named::<release::stored::WithdrawnOffer>("withdrawn-offer"),
         named::<restore::Replacement>("replacement"),

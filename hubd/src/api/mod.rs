@@ -36,6 +36,7 @@ mod release_offers;
 mod releases;
 mod restore;
 mod restore_certificates;
+mod rollouts;
 mod turns;
 mod usage;
 mod usage_inbox;
@@ -230,6 +231,12 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/operators/{name}/revoke", post(operators::revoke))
         .route("/v1/releases", get(releases::list))
         .route("/v1/releases/{version}", put(releases::put).delete(releases::delete))
+        .route("/v1/rollouts", get(rollouts::list).post(rollouts::plan))
+        .route("/v1/rollouts/{number}", get(rollouts::show))
+        .route("/v1/rollouts/{number}/start", post(rollouts::start))
+        .route("/v1/rollouts/{number}/pause", post(rollouts::pause))
+        .route("/v1/rollouts/{number}/resume", post(rollouts::resume))
+        .route("/v1/rollouts/{number}/abort", post(rollouts::abort))
         .route("/v1/events", get(events::list))
         .route("/metrics", get(metrics::show))
         .merge(alerts::routes())

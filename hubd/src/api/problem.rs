@@ -21,11 +21,12 @@ use crate::domain::job_queue::JobQueueError;
 use crate::domain::readmission::ReadmitError;
 use crate::domain::release::ReleasePutError;
 use crate::domain::release_offer::OfferError;
+use crate::domain::rollout::action::ActionError;
 use crate::store::OperatorError;
 use crate::store::{
-    AcknowledgeError, EnrollmentRequestError, EscrowError, InviteRequestError, RedeemError, RenewError,
-    RestoreCertificateError, RestoreError, RestoreRequestError, SilenceRequestError, StoreError, TestError,
-    WithdrawError, WriteError,
+    AcknowledgeError, EnrollmentRequestError, EscrowError, InviteRequestError, PlanRolloutError, RedeemError,
+    RenewError, RestoreCertificateError, RestoreError, RestoreRequestError, SilenceRequestError, StoreError,
+    TestError, WithdrawError, WriteError,
 };
 
 /// The value of `Retry-After`, for the error codes that carry one.
@@ -190,6 +191,18 @@ impl From<ReleasePutError> for ApiError {
 
 impl From<OfferError> for ApiError {
     fn from(error: OfferError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+impl From<PlanRolloutError> for ApiError {
+    fn from(error: PlanRolloutError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+impl From<ActionError> for ApiError {
+    fn from(error: ActionError) -> Self {
         Self::new(error.code(), error.to_string())
     }
 }

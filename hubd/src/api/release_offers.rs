@@ -40,7 +40,7 @@ pub(super) async fn put(
 }
 
 /// A release that a host could fetch now.
-async fn require_agent(hub: &Hub, version: VersionNumber) -> Result<(), ApiError> {
+pub(super) async fn require_agent(hub: &Hub, version: VersionNumber) -> Result<(), ApiError> {
     let kept = hub.store.releases().await?.into_iter().find(|record| record.version == version);
     let kept = kept.ok_or(OfferError::Unknown { version })?;
     let agent = the_agent(version, &kept.files)?.clone();

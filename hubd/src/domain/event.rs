@@ -95,6 +95,10 @@ kinds! {
     ReleaseOffered = "release_offered"
     /// A release is no longer offered to a host.
     ReleaseOfferWithdrawn = "release_offer_withdrawn"
+    /// A rollout was planned, started, paused, resumed, aborted or finished, or opened a wave.
+    RolloutChanged = "rollout_changed"
+    /// The hub stopped a rollout.
+    RolloutHeld = "rollout_held"
     /// An operator left a release.
     ReleasePut = "release_put"
     /// An operator took such an invite's order back.

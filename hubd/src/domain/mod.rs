@@ -20,6 +20,7 @@
 //! | [`release`] | whether a signed release is kept |
 //! | [`release_offer`] | whether a release may be offered to a host |
 //! | [`retry`] | when a failed delivery is tried again |
+//! | [`rollout`] | which hosts of a rollout are offered a release, and when the next wave opens |
 //! | [`summary`] | the part of a report that the host list shows |
 //! | [`usage`] | what is kept of the use of hosts and guests |
 
@@ -43,5 +44,6 @@ pub mod release;
 pub mod release_offer;
 pub mod restore_certificate;
 pub mod retry;
+pub mod rollout;
 pub mod summary;
 pub mod usage;

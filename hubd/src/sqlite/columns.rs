@@ -3,7 +3,9 @@
 use std::str::FromStr;
 
 use holdfast_protocol::generation::Generation;
+use holdfast_protocol::job::act::Sha256Text;
 use jiff::Timestamp;
+use rusqlite::Row;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use uuid::Uuid;
 
@@ -65,4 +67,17 @@ where
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         value.as_str()?.parse().map(Self).map_err(FromSqlError::other)
     }
+}
+
+/// A column whose text its type reads, with the type's own sentence where it does not.
+pub(super) fn text<T>(
+    row: &Row<'_>,
+    name: &str,
+    read: impl Fn(String) -> Result<T, &'static str>,
+) -> rusqlite::Result<T> {
+    Ok(read(row.get::<_, String>(name)?).map_err(|says| FromSqlError::Other(says.into()))?)
+}
+
+pub(super) fn digest(row: &Row<'_>, name: &str) -> rusqlite::Result<Sha256Text> {
+    text(row, name, Sha256Text::try_from)
 }

@@ -41,6 +41,7 @@ mod renewal;
 mod restore_certificates;
 mod restore_orders;
 mod restores;
+mod rollouts;
 mod schema;
 mod settled;
 mod usage;

@@ -10,10 +10,10 @@ use holdfast_protocol::release::VersionNumber;
 use holdfast_protocol::release::stored::{HostOffer, OfferedRelease, WithdrawnOffer};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::columns::{Id, Text, Time};
+use super::columns::{Id, Text, Time, digest, text};
 use super::events::emit;
 use super::host_row::find;
-use super::releases::{digest, text};
+use super::rollouts::offered_versions;
 use super::writer::Tx;
 use super::{Failed, Sqlite};
 use crate::domain::event::{EventKind, NewEvent};
@@ -22,7 +22,7 @@ use crate::domain::identity::IdentityError;
 use crate::domain::release_offer::OfferError;
 use crate::store::{AskingHost, By, ReleaseOffers, WriteError};
 
-pub(super) fn version(row: &Row<'_>) -> rusqlite::Result<VersionNumber> {
+fn version(row: &Row<'_>) -> rusqlite::Result<VersionNumber> {
     text(row, "version", |text| VersionNumber::from_str(&text))
 }
 
@@ -36,16 +36,18 @@ pub(super) fn of_host(connection: &Connection, number: i64) -> rusqlite::Result<
     connection.prepare_cached(sql)?.query_row([number], read).optional()
 }
 
-/// As hosts hear of it.
+/// As hosts hear of it: the newest of what an operator and rollouts offer. A host takes no other.
 fn offered(tx: &Tx<'_>, host: HostId) -> rusqlite::Result<Option<OfferedRelease>> {
-    let sql = "SELECT releases.version AS version, manifest_sha256 FROM hosts
-               JOIN release_offers ON release_offers.host = hosts.number
-               JOIN releases ON releases.version = release_offers.version
-               WHERE hosts.id = ?1";
+    let sql = "SELECT version FROM release_offers WHERE host = (SELECT number FROM hosts WHERE id = ?1)";
+    let by_operator = tx.prepare_cached(sql)?.query_row([Id(host.uuid())], version).optional()?;
+    let mut versions = offered_versions(tx, host)?;
+    versions.extend(by_operator);
+    let Some(newest) = versions.into_iter().max() else { return Ok(None) };
+    let sql = "SELECT version, manifest_sha256 FROM releases WHERE version = ?1";
     let read = |row: &Row<'_>| {
         Ok(OfferedRelease { version: version(row)?, manifest_sha256: digest(row, "manifest_sha256")? })
     };
-    tx.prepare_cached(sql)?.query_row([Id(host.uuid())], read).optional()
+    tx.prepare_cached(sql)?.query_row([newest.to_string()], read).optional()
 }
 
 fn event(by: &By, kind: EventKind, host: HostId, message: String) -> NewEvent {

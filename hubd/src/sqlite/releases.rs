@@ -13,7 +13,7 @@ use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::checkin::admit;
-use super::columns::{Text, Time};
+use super::columns::{Text, Time, digest, text};
 use super::events::emit;
 use super::release_offers::withdraw_all;
 use super::settled::Scope;
@@ -23,19 +23,6 @@ use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::identity::IdentityError;
 use crate::domain::release::{Edition, ReleasePut, ReleasePutError, judge_bytes, judge_put};
 use crate::store::{AskingHost, By, NewRelease, ReleaseRecord, Releases, StoreError, WriteError};
-
-/// A column whose text its type reads, with the type's own sentence where it does not.
-pub(super) fn text<T>(
-    row: &Row<'_>,
-    name: &str,
-    read: impl Fn(String) -> Result<T, &'static str>,
-) -> rusqlite::Result<T> {
-    Ok(read(row.get::<_, String>(name)?).map_err(|says| FromSqlError::Other(says.into()))?)
-}
-
-pub(super) fn digest(row: &Row<'_>, name: &str) -> rusqlite::Result<Sha256Text> {
-    text(row, name, Sha256Text::try_from)
-}
 
 fn second(row: &Row<'_>, name: &str) -> rusqlite::Result<UtcSecond> {
     let at = row.get::<_, Time>(name)?.0;

@@ -37,6 +37,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0021_releases.sql"),
     include_str!("../../migrations/sqlite/0022_host_updates.sql"),
     include_str!("../../migrations/sqlite/0023_release_offers.sql"),
+    include_str!("../../migrations/sqlite/0024_rollouts.sql"),
 ];
 
 /// The hub's own to read: it holds invites, reports and wrapped keys.

@@ -34,6 +34,7 @@ mod renewal;
 mod restore_certificates;
 mod restore_orders;
 mod restores;
+mod rollouts;
 mod usage;
 mod webhook;
 
@@ -83,6 +84,7 @@ pub use restore_orders::{
     NewWithdrawal, RESTORE_ORDERS_MAX, RESTORE_ORDERS_SHOWN, RestoreOrders, WithdrawError,
 };
 pub use restores::{NewRestore, Redeemed, RestoreError, RestoreRedemption, RestoreRequestError, Restores};
+pub use rollouts::{PlanRolloutError, ROLLOUTS_MAX, Rollouts};
 pub use usage::{Thinned, Usage, UsageQuery};
 pub use webhook::{Outgoing, WebhookQueue};
 
@@ -125,6 +127,7 @@ pub trait Store:
     + RestoreCertificates
     + RestoreOrders
     + Restores
+    + Rollouts
     + SignedJobs
     + Usage
     + WebhookQueue

@@ -8,6 +8,7 @@ pub mod escrow_notice;
 pub mod http_post;
 pub mod hub_backup;
 pub mod reload;
+pub mod rollouts;
 pub mod upkeep;
 pub mod usage;
 pub mod watcher;

@@ -128,6 +128,8 @@ fn bodies() -> Vec<String> {
         json!({ "matchers": ["no label=x"], "until": soon(), "comment": "a test" }),
         json!({ "version": "2026.11.1" }),
         json!({ "version": "2026.11.7" }),
+        json!({ "version": "2026.11.1",
+            "waves": [{ "hosts": "rest", "max_failures": 0, "soak_s": 0, "timeout_s": 600 }] }),
         json!({ "at": "2026-11-21T12:00:00Z" }),
         json!({ "schema": "holdfast.report/v1", "sequence": 1, "held": 0, "coverage": "full", "sections": {} }),
         json!({ "schema": "holdfast.report/v9", "sequence": 1 }),

@@ -5,6 +5,7 @@
 
 mod kind;
 mod number;
+pub mod rollout;
 pub mod stored;
 
 use base64::Engine as _;

@@ -83,6 +83,13 @@ impl Fixture {
         Self { store, authority, _writer: writer, _folder: folder }
     }
 
+    /// Opens the same file anew, as another process would.
+    pub fn restart(&mut self) {
+        let opened = Sqlite::open(&self._folder.path().join("hub.db"), alerts_to_ops()).unwrap();
+        // The writer before ends with its store.
+        (self.store, self._writer) = opened;
+    }
+
     pub fn issue(&self) -> Issue {
         let authority = Arc::clone(&self.authority);
         Box::new(move |host, generation, key, now| authority.issue_host(host, generation, key, now))

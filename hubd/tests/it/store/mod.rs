@@ -14,6 +14,7 @@ mod operators;
 mod quiet;
 mod releases;
 mod restore_certificates;
+mod rollouts;
 mod usage;
 
 use self::fixture::Fixture;
@@ -88,6 +89,9 @@ engine! {
         a_release_is_read_by_hosts_with_a_good_certificate
         a_release_is_offered_to_one_host_and_withdrawn
         offers_go_with_their_release_and_stay_with_another_edition;
+    rollouts:
+        a_defect_in_the_second_wave_of_200_hosts_reaches_no_third
+        a_rollout_is_planned_paused_resumed_and_aborted;
     restore_certificates:
         a_restore_certificate_is_countersigned_once_and_two_are_kept;
 }

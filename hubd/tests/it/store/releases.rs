@@ -12,7 +12,7 @@ use hubd::store::{AskingHost, NewRelease, WriteError};
 use super::fixture::{CORRELATION, Fixture, at, by, claiming, fresh_key, host_id, named};
 use crate::releases::{program, release};
 
-fn new(patch: u32, day: u8, files: &[(&str, &[u8])]) -> NewRelease {
+pub fn new(patch: u32, day: u8, files: &[(&str, &[u8])]) -> NewRelease {
     let release = release(patch, day, files);
     NewRelease {
         manifest: ReleaseManifest::parse(&release.manifest).unwrap(),

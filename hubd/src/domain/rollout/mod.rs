@@ -1,0 +1,133 @@
+//! Rollouts of a release over hosts, in waves.
+//!
+//! In: a rollout as it is kept, and what its hosts reported. Out: the stage that follows, and who is offered the release.
+//! Deliberately absent: the verdict on a build, which each host gives by itself, and any clock.
+//!
+//! ```text
+//! planned ──start──► running ──last wave soaked──► finished
+//!    │               │ ▲   │ ▲
+//!    │          pause│ │   │ └──resume (failures so far are accepted)── held
+//!    │               ▼ │   └──more failures than allowed──────────────► held
+//!    │            paused
+//!    └──abort──► aborted ◄──abort── running, paused, held
+//! ```
+//!
+//! | module | decides |
+//! | --- | --- |
+//! | [`action`] | what an operator may do at which stage |
+//! | [`next`] | whether a wave is done, opens the next, or is held |
+//! | [`plan`] | which hosts are in which wave |
+//! | [`progress`] | where one host is, by its reports |
+//! | [`view`] | what operators are shown |
+
+pub mod action;
+pub mod next;
+pub mod plan;
+pub mod progress;
+pub mod view;
+
+use holdfast_protocol::id::{HostId, HostName};
+use holdfast_protocol::release::rollout::RolloutState;
+use jiff::{SignedDuration, Timestamp};
+
+use self::progress::Progress;
+
+/// The bounds of a wave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaveLimits {
+    /// How many hosts may fail before the rollout is held.
+    pub max_failures: u32,
+    /// How long the wave is watched after its last host.
+    pub soak: SignedDuration,
+    /// After so long a host that is waited for counts as failed.
+    pub timeout: SignedDuration,
+}
+
+/// The wave that is open. Those before it have passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenWave {
+    /// From 0.
+    pub index: usize,
+    pub opened_at: Timestamp,
+    /// Since when none of its hosts is waited for.
+    pub settled_at: Option<Timestamp>,
+}
+
+/// Where a rollout is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    Planned,
+    Running(OpenWave),
+    Paused(OpenWave),
+    Held {
+        open: OpenWave,
+        reason: String,
+    },
+    /// With the wave that was open, where it had begun.
+    Aborted(Option<OpenWave>),
+    Finished,
+}
+
+impl Stage {
+    /// As it is shown.
+    #[must_use]
+    pub const fn state(&self) -> RolloutState {
+        match self {
+            Self::Planned => RolloutState::Planned,
+            Self::Running(_) => RolloutState::Running,
+            Self::Paused(_) => RolloutState::Paused,
+            Self::Held { .. } => RolloutState::Held,
+            Self::Aborted(_) => RolloutState::Aborted,
+            Self::Finished => RolloutState::Finished,
+        }
+    }
+
+    /// Whether it may still offer the release to more hosts.
+    #[must_use]
+    pub const fn is_unfinished(&self) -> bool {
+        match self {
+            Self::Planned | Self::Running(_) | Self::Paused(_) | Self::Held { .. } => true,
+            Self::Aborted(_) | Self::Finished => false,
+        }
+    }
+
+    /// Whether hosts of this wave are offered the release. A host that was off catches up, since earlier waves stay open.
+    #[must_use]
+    pub const fn offers(&self, wave: usize) -> bool {
+        match self {
+            Self::Running(open) => wave <= open.index,
+            Self::Finished => true,
+            Self::Planned | Self::Paused(_) | Self::Held { .. } | Self::Aborted(_) => false,
+        }
+    }
+}
+
+/// What the decision on the next stage depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rollout {
+    pub stage: Stage,
+    /// In order; at least one.
+    pub waves: Vec<WaveLimits>,
+}
+
+/// One host of a rollout, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostFacts {
+    pub host: HostId,
+    pub name: HostName,
+    /// From 0.
+    pub wave: usize,
+    pub progress: Progress,
+    pub failures: Failures,
+}
+
+/// Whether a failure of a host counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failures {
+    Count,
+    /// An operator went on without this host.
+    Accepted,
+}
+
+#[cfg(test)]
+mod tests;

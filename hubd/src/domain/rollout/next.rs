@@ -1,0 +1,128 @@
+//! The stage that follows, by what the hosts of a rollout reported.
+//!
+//! In: a rollout, its hosts, and now. Out: one decision. The hub repeats the question until nothing changes.
+
+use jiff::Timestamp;
+
+use super::progress::Progress;
+use super::{Failures, HostFacts, OpenWave, Rollout, Stage, WaveLimits};
+
+/// Hosts that a reason names; more are counted.
+const NAMED: usize = 3;
+
+/// What follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing.
+    Stay,
+    /// No host of the wave is waited for: the soak begins.
+    Settle,
+    /// A host of the wave is waited for again.
+    Unsettle,
+    /// The next wave is opened.
+    Advance,
+    /// The rollout is held.
+    Hold(String),
+    /// The last wave has soaked.
+    Finish,
+}
+
+/// Where a host is, with the time of its wave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Waiting,
+    Passed,
+    /// Why.
+    Failed(String),
+    /// Why it failed; an operator went on without it.
+    Accepted(String),
+    Gone,
+}
+
+fn is_over(open: &OpenWave, limits: &WaveLimits, wave: usize, now: Timestamp) -> bool {
+    // A wave before the open one was waited for as long as it may be.
+    wave < open.index || now.duration_since(open.opened_at) >= limits.timeout
+}
+
+/// The outcome of a host of a wave that is open or has passed.
+#[must_use]
+pub fn outcome(open: &OpenWave, limits: &WaveLimits, host: &HostFacts, now: Timestamp) -> Outcome {
+    let late = |says: &str| {
+        if is_over(open, limits, host.wave, now) { Some(says.to_owned()) } else { None }
+    };
+    let why = match &host.progress {
+        Progress::Done => return Outcome::Passed,
+        Progress::Gone => return Outcome::Gone,
+        Progress::Failed(why) => Some(why.clone()),
+        Progress::Waiting => late("it has not taken the release in time"),
+        Progress::Silent => late("it is not heard of"),
+    };
+    match (why, host.failures) {
+        (Some(why), Failures::Count) => Outcome::Failed(why),
+        (Some(why), Failures::Accepted) => Outcome::Accepted(why),
+        // A host without which an operator went on is not waited for.
+        (None, Failures::Accepted) => Outcome::Accepted("it is waited for no more".to_owned()),
+        (None, Failures::Count) => Outcome::Waiting,
+    }
+}
+
+/// Decides.
+#[must_use]
+pub fn next(rollout: &Rollout, hosts: &[HostFacts], now: Timestamp) -> Decision {
+    let Stage::Running(open) = &rollout.stage else { return Decision::Stay };
+    let mut waits = false;
+    for (wave, limits) in rollout.waves.iter().enumerate().take(open.index.saturating_add(1)) {
+        let mut failed = Vec::new();
+        let of_wave: Vec<&HostFacts> = hosts.iter().filter(|host| host.wave == wave).collect();
+        for host in &of_wave {
+            match outcome(open, limits, host, now) {
+                Outcome::Waiting => waits = true,
+                Outcome::Failed(why) => failed.push((*host, why)),
+                Outcome::Passed | Outcome::Accepted(_) | Outcome::Gone => {}
+            }
+        }
+        if failed.len() > limits.max_failures as usize {
+            return Decision::Hold(reason(wave, of_wave.len(), limits, &failed));
+        }
+    }
+    let Some(limits) = rollout.waves.get(open.index) else { return Decision::Finish };
+    match (waits, open.settled_at) {
+        (true, None) => Decision::Stay,
+        (true, Some(_)) => Decision::Unsettle,
+        (false, None) => Decision::Settle,
+        (false, Some(at)) if now.duration_since(at) < limits.soak => Decision::Stay,
+        (false, Some(_)) if open.index.saturating_add(1) < rollout.waves.len() => Decision::Advance,
+        (false, Some(_)) => Decision::Finish,
+    }
+}
+
+fn reason(wave: usize, hosts: usize, limits: &WaveLimits, failed: &[(&HostFacts, String)]) -> String {
+    let named: Vec<String> =
+        failed.iter().take(NAMED).map(|(host, why)| format!("{} ({why})", host.name)).collect();
+    let more = failed.len().saturating_sub(NAMED);
+    let more = if more == 0 { String::new() } else { format!(", and {more} more") };
+    format!(
+        "of the {hosts} hosts of wave {} {} failed, where {} may: {}{more}",
+        wave.saturating_add(1),
+        failed.len(),
+        limits.max_failures,
+        named.join(", ")
+    )
+}
+
+/// Carries out a decision.
+#[must_use]
+pub fn apply(stage: Stage, decision: Decision, now: Timestamp) -> Stage {
+    let Stage::Running(open) = stage else { return stage };
+    match decision {
+        Decision::Stay => Stage::Running(open),
+        Decision::Settle => Stage::Running(OpenWave { settled_at: Some(now), ..open }),
+        Decision::Unsettle => Stage::Running(OpenWave { settled_at: None, ..open }),
+        Decision::Advance => {
+            let index = open.index.saturating_add(1);
+            Stage::Running(OpenWave { index, opened_at: now, settled_at: None })
+        }
+        Decision::Hold(reason) => Stage::Held { open, reason },
+        Decision::Finish => Stage::Finished,
+    }
+}

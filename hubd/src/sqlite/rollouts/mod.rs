@@ -1,0 +1,202 @@
+//! Rollouts of releases.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`rows`] | reading a rollout with its hosts, writing its stage |
+
+mod rows;
+
+use std::convert::Infallible;
+
+use async_trait::async_trait;
+use holdfast_protocol::id::CorrelationId;
+use holdfast_protocol::release::rollout::{RolloutRequest, RolloutView};
+use jiff::Timestamp;
+use rusqlite::{Connection, params};
+
+pub(super) use self::rows::offered_versions;
+use self::rows::{KeptRollout, all, hosts_to_plan, one, save, unfinished};
+use super::columns::Time;
+use super::events::emit;
+use super::settled::Scope;
+use super::writer::{Shape, Tx};
+use super::{Failed, Sqlite};
+use crate::domain::event::{EventKind, NewEvent};
+use crate::domain::rollout::action::{Action, ActionError, accepted_by_resuming, act};
+use crate::domain::rollout::next::{Decision, apply, next};
+use crate::domain::rollout::plan::plan;
+use crate::domain::rollout::view;
+use crate::store::{By, PlanRolloutError, ROLLOUTS_MAX, Rollouts, StoreError, WriteError};
+
+/// Decisions of one round: each wave settles and opens once, and the last one finishes.
+const DECISIONS_MAX: usize = 100;
+
+fn shown(kept: &KeptRollout, now: Timestamp) -> RolloutView {
+    let stage = &kept.rollout.stage;
+    RolloutView {
+        number: kept.number,
+        version: kept.version,
+        state: stage.state(),
+        reason: kept.reason().map(str::to_owned),
+        by: kept.by.clone(),
+        at: kept.at,
+        open: view::open_view(stage),
+        waves: view::waves(&kept.rollout, &kept.hosts, now),
+    }
+}
+
+fn show(connection: &Connection, number: u32, now: Timestamp) -> rusqlite::Result<Option<RolloutView>> {
+    Ok(one(connection, number)?.map(|kept| shown(&kept, now)))
+}
+
+fn event(by: &By, message: String) -> NewEvent {
+    let (actor, correlation) = (Some(by.operator.clone()), by.correlation);
+    NewEvent { at: by.at, kind: EventKind::RolloutChanged, host: None, actor, correlation, message }
+}
+
+fn add(tx: &Tx<'_>, by: &By, request: &RolloutRequest) -> Result<u32, Failed<PlanRolloutError>> {
+    let version = request.version;
+    let refused = |error: PlanRolloutError| Failed::Refused(error);
+    if !tx.prepare_cached("SELECT 1 FROM releases WHERE version = ?1")?.exists([version.to_string()])? {
+        return Err(refused(PlanRolloutError::NoRelease { version }));
+    }
+    if let Some(number) = unfinished(tx)? {
+        return Err(refused(PlanRolloutError::Unfinished { number }));
+    }
+    let waves = plan(&request.waves, &hosts_to_plan(tx)?).map_err(|error| refused(error.into()))?;
+    let sql = "INSERT INTO rollouts (version, state, operator, at) VALUES (?1, 'planned', ?2, ?3)";
+    tx.prepare_cached(sql)?.execute(params![version.to_string(), by.operator.as_str(), Time(by.at)])?;
+    let number: u32 = tx.query_row("SELECT max(number) FROM rollouts", [], |row| row.get(0))?;
+    let wave_sql = "INSERT INTO rollout_waves (rollout, wave, max_failures, soak_s, timeout_s) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let host_sql =
+        "INSERT INTO rollout_hosts (rollout, wave, host) SELECT ?1, ?2, number FROM hosts WHERE id = ?3";
+    for (index, wave) in (0_u32..).zip(&waves) {
+        let (soak, timeout) = (wave.limits.soak.as_secs(), wave.limits.timeout.as_secs());
+        tx.prepare_cached(wave_sql)?.execute(params![
+            number,
+            index,
+            wave.limits.max_failures,
+            soak,
+            timeout
+        ])?;
+        for host in &wave.hosts {
+            tx.prepare_cached(host_sql)?.execute(params![number, index, super::columns::Id(host.uuid())])?;
+        }
+    }
+    let sql = "DELETE FROM rollouts WHERE number <= ?1";
+    tx.prepare_cached(sql)?.execute([i64::from(number) - i64::from(ROLLOUTS_MAX)])?;
+    emit(tx, &event(by, format!("rollout {number} of release {version} was planned")))?;
+    Ok(number)
+}
+
+fn carry_out(tx: &Tx<'_>, by: &By, kept: &KeptRollout, action: Action) -> Result<(), Failed<ActionError>> {
+    let stage = act(&kept.rollout.stage, action, by.at).map_err(Failed::Refused)?;
+    let accepted = match action {
+        Action::Resume => accepted_by_resuming(&kept.rollout, &kept.hosts, by.at),
+        Action::Start | Action::Pause | Action::Abort => Vec::new(),
+    };
+    for host in &accepted {
+        let sql = "UPDATE rollout_hosts SET accepted = 1
+                   WHERE rollout = ?1 AND host = (SELECT number FROM hosts WHERE id = ?2)";
+        tx.prepare_cached(sql)?.execute(params![kept.number, super::columns::Id(host.uuid())])?;
+    }
+    save(tx, kept.number, &stage)?;
+    let without = match accepted.len() {
+        0 => String::new(),
+        count => format!("; {count} hosts that failed are accepted"),
+    };
+    let says = format!(
+        "rollout {} of release {} is {}{without}",
+        kept.number,
+        kept.version,
+        rows::state_text(stage.state())
+    );
+    emit(tx, &event(by, says))?;
+    Ok(())
+}
+
+/// Repeats the question until nothing changes.
+fn evaluate(tx: &Tx<'_>, number: u32, now: Timestamp, correlation: CorrelationId) -> rusqlite::Result<()> {
+    let Some(mut kept) = one(tx, number)? else { return Ok(()) };
+    rows::keep_taken(tx, &kept)?;
+    let before = kept.rollout.stage.clone();
+    for _ in 0..DECISIONS_MAX {
+        let decision = next(&kept.rollout, &kept.hosts, now);
+        let (version, wave) =
+            (kept.version, view::open_view(&kept.rollout.stage).map_or(0, |open| open.number));
+        let says = match &decision {
+            Decision::Stay => break,
+            Decision::Settle | Decision::Unsettle => None,
+            Decision::Advance => {
+                let open = wave.saturating_add(1);
+                Some((
+                    EventKind::RolloutChanged,
+                    format!("rollout {number} of release {version} opened wave {open}"),
+                ))
+            }
+            Decision::Hold(reason) => Some((
+                EventKind::RolloutHeld,
+                format!("rollout {number} of release {version} is held: {reason}"),
+            )),
+            Decision::Finish => Some((
+                EventKind::RolloutChanged,
+                format!("rollout {number} of release {version} is finished"),
+            )),
+        };
+        if let Some((kind, message)) = says {
+            emit(tx, &NewEvent { at: now, kind, host: None, actor: None, correlation, message })?;
+        }
+        kept.rollout.stage = apply(kept.rollout.stage, decision, now);
+    }
+    if kept.rollout.stage == before { Ok(()) } else { save(tx, number, &kept.rollout.stage) }
+}
+
+#[async_trait]
+impl Rollouts for Sqlite {
+    async fn plan_rollout(
+        &self,
+        by: By,
+        request: RolloutRequest,
+    ) -> Result<RolloutView, WriteError<PlanRolloutError>> {
+        self.mutate("plan a rollout", by, move |tx, by| {
+            let number = add(tx, by, &request)?;
+            Ok(show(tx, number, by.at)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+        })
+        .await
+    }
+
+    async fn rollouts(&self, now: Timestamp) -> Result<Vec<RolloutView>, StoreError> {
+        self.read("list rollouts", move |connection| {
+            Ok(all(connection)?.iter().map(|kept| shown(kept, now)).collect())
+        })
+        .await
+    }
+
+    async fn rollout(&self, number: u32, now: Timestamp) -> Result<Option<RolloutView>, StoreError> {
+        self.read("read a rollout", move |connection| show(connection, number, now)).await
+    }
+
+    async fn act_on_rollout(
+        &self,
+        by: By,
+        number: u32,
+        action: Action,
+    ) -> Result<Option<RolloutView>, WriteError<ActionError>> {
+        self.mutate("change a rollout", by, move |tx, by| {
+            let Some(kept) = one(tx, number)? else { return Ok(None) };
+            carry_out(tx, by, &kept, action)?;
+            Ok(show(tx, number, by.at)?)
+        })
+        .await
+    }
+
+    async fn evaluate_rollouts(&self, now: Timestamp, correlation: CorrelationId) -> Result<(), StoreError> {
+        // Mostly there is none, and then nothing is written.
+        let running = self.read("look for a rollout", rows::running).await?;
+        let Some(number) = running else { return Ok(()) };
+        let done = self.write_within("evaluate a rollout", Shape::Several, Scope::NoHost, move |tx| {
+            Ok::<_, Failed<Infallible>>(evaluate(tx, number, now, correlation)?)
+        });
+        done.await.map_err(StoreError::from)
+    }
+}

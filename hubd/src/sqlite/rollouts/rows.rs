@@ -1,0 +1,239 @@
+//! Rows of rollouts, of their waves and of their hosts.
+
+use std::str::FromStr as _;
+
+use holdfast_protocol::condition::ConditionSet;
+use holdfast_protocol::id::{HostId, HostName, OperatorName};
+use holdfast_protocol::release::VersionNumber;
+use holdfast_protocol::release::rollout::RolloutState;
+use holdfast_protocol::report::AgentSection;
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::types::FromSqlError;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use crate::domain::rollout::progress::{Contact, HostReport, Target, progress, taken_at};
+use crate::domain::rollout::view::open_wave;
+use crate::domain::rollout::{Failures, HostFacts, OpenWave, Rollout, Stage, WaveLimits};
+use crate::sqlite::alerts::Json;
+use crate::sqlite::columns::{Id, Text, Time, digest, text};
+use crate::sqlite::writer::Tx;
+
+/// A rollout as it is kept.
+pub(super) struct KeptRollout {
+    pub number: u32,
+    pub version: VersionNumber,
+    pub by: OperatorName,
+    pub at: Timestamp,
+    pub rollout: Rollout,
+    pub hosts: Vec<HostFacts>,
+    /// Starts of agents that are not kept yet.
+    taken: Vec<(HostId, Timestamp)>,
+}
+
+impl KeptRollout {
+    /// Why it is held.
+    pub fn reason(&self) -> Option<&str> {
+        match &self.rollout.stage {
+            Stage::Held { reason, .. } => Some(reason),
+            Stage::Planned | Stage::Running(_) | Stage::Paused(_) | Stage::Aborted(_) | Stage::Finished => {
+                None
+            }
+        }
+    }
+}
+
+pub(super) const fn state_text(state: RolloutState) -> &'static str {
+    match state {
+        RolloutState::Planned => "planned",
+        RolloutState::Running => "running",
+        RolloutState::Paused => "paused",
+        RolloutState::Held => "held",
+        RolloutState::Aborted => "aborted",
+        RolloutState::Finished => "finished",
+    }
+}
+
+const COLUMNS: &str = "number, version, state, reason, wave, opened_at, settled_at, operator, at";
+
+fn version(row: &Row<'_>) -> rusqlite::Result<VersionNumber> {
+    text(row, "version", |text| VersionNumber::from_str(&text))
+}
+
+/// The table's checks allow no other rows.
+fn stage(row: &Row<'_>) -> rusqlite::Result<Stage> {
+    let (state, wave): (String, Option<u32>) = (row.get("state")?, row.get("wave")?);
+    let open = match (wave, row.get::<_, Option<Time>>("opened_at")?) {
+        (Some(index), Some(Time(opened_at))) => {
+            let index = index as usize;
+            let settled_at = row.get::<_, Option<Time>>("settled_at")?.map(|time| time.0);
+            Some(OpenWave { index, opened_at, settled_at })
+        }
+        (Some(_) | None, _) => None,
+    };
+    let damaged = || rusqlite::Error::from(FromSqlError::Other("a rollout without its wave".into()));
+    match state.as_str() {
+        "planned" => Ok(Stage::Planned),
+        "running" => open.map(Stage::Running).ok_or_else(damaged),
+        "paused" => open.map(Stage::Paused).ok_or_else(damaged),
+        "held" => {
+            let reason = row.get::<_, Option<String>>("reason")?.unwrap_or_default();
+            open.map(|open| Stage::Held { open, reason }).ok_or_else(damaged)
+        }
+        "aborted" => Ok(Stage::Aborted(open)),
+        "finished" => Ok(Stage::Finished),
+        _ => Err(damaged()),
+    }
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<KeptRollout> {
+    Ok(KeptRollout {
+        number: row.get("number")?,
+        version: version(row)?,
+        by: row.get::<_, Text<_>>("operator")?.0,
+        at: row.get::<_, Time>("at")?.0,
+        rollout: Rollout { stage: stage(row)?, waves: Vec::new() },
+        hosts: Vec::new(),
+        taken: Vec::new(),
+    })
+}
+
+fn waves(connection: &Connection, number: u32) -> rusqlite::Result<Vec<WaveLimits>> {
+    let sql = "SELECT max_failures, soak_s, timeout_s FROM rollout_waves WHERE rollout = ?1 ORDER BY wave";
+    let read = |row: &Row<'_>| {
+        let seconds = |index| Ok::<_, rusqlite::Error>(SignedDuration::from_secs(row.get::<_, i64>(index)?));
+        Ok(WaveLimits { max_failures: row.get(0)?, soak: seconds(1)?, timeout: seconds(2)? })
+    };
+    connection.prepare_cached(sql)?.query_map([number], read)?.collect()
+}
+
+fn target(connection: &Connection, version: VersionNumber) -> rusqlite::Result<Target> {
+    let sql = "SELECT manifest_sha256 FROM releases WHERE version = ?1";
+    let found = connection
+        .prepare_cached(sql)?
+        .query_row([version.to_string()], |row| digest(row, "manifest_sha256"));
+    Ok(Target { version, manifest: found.optional()? })
+}
+
+const HOSTS: &str = "SELECT hosts.id AS id, hosts.name AS name, hosts.status AS status, hosts.liveness AS liveness,
+        rollout_hosts.wave AS wave, taken_at, accepted, reports.agent AS agent, reports.conditions AS conditions
+    FROM rollout_hosts JOIN hosts ON hosts.number = rollout_hosts.host
+    LEFT JOIN reports ON reports.host = hosts.number
+    WHERE rollout_hosts.rollout = ?1 ORDER BY rollout_hosts.wave, hosts.name, hosts.number";
+
+fn report(row: &Row<'_>) -> rusqlite::Result<HostReport> {
+    let (status, liveness): (String, String) = (row.get("status")?, row.get("liveness")?);
+    let contact = match (status.as_str(), liveness.as_str()) {
+        ("revoked", _) => Contact::Revoked,
+        ("frozen", _) | (_, "offline") => Contact::Silent,
+        _ => Contact::Heard,
+    };
+    let agent = row.get::<_, Option<Json<AgentSection>>>("agent")?.map(|json| json.0);
+    let conditions = row.get::<_, Option<Json<ConditionSet>>>("conditions")?;
+    Ok(HostReport {
+        contact,
+        started_at: agent.as_ref().map(|agent| agent.started_at),
+        builds: agent.and_then(|agent| agent.builds).unwrap_or_default(),
+        conditions: conditions.map(|set| set.0.conditions().to_vec()).unwrap_or_default(),
+    })
+}
+
+fn complete(connection: &Connection, mut kept: KeptRollout) -> rusqlite::Result<KeptRollout> {
+    kept.rollout.waves = waves(connection, kept.number)?;
+    let target = target(connection, kept.version)?;
+    let mut select = connection.prepare_cached(HOSTS)?;
+    let mut rows = select.query([kept.number])?;
+    while let Some(row) = rows.next()? {
+        let (host, report) = (HostId::new(row.get::<_, Id>("id")?.0), report(row)?);
+        let before = row.get::<_, Option<Time>>("taken_at")?.map(|time| time.0);
+        let taken = taken_at(&target, &report, before);
+        if let (None, Some(at)) = (before, taken) {
+            kept.taken.push((host, at));
+        }
+        kept.hosts.push(HostFacts {
+            host,
+            name: row.get::<_, Text<HostName>>("name")?.0,
+            wave: row.get::<_, u32>("wave")? as usize,
+            progress: progress(&target, &report, taken),
+            failures: if row.get("accepted")? { Failures::Accepted } else { Failures::Count },
+        });
+    }
+    Ok(kept)
+}
+
+pub(super) fn one(connection: &Connection, number: u32) -> rusqlite::Result<Option<KeptRollout>> {
+    let sql = format!("SELECT {COLUMNS} FROM rollouts WHERE number = ?1");
+    let found = connection.prepare_cached(&sql)?.query_row([number], read).optional()?;
+    found.map(|kept| complete(connection, kept)).transpose()
+}
+
+pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<KeptRollout>> {
+    let sql = format!("SELECT {COLUMNS} FROM rollouts ORDER BY number DESC");
+    let mut select = connection.prepare_cached(&sql)?;
+    let found = select.query_map([], read)?;
+    found.map(|kept| complete(connection, kept?)).collect()
+}
+
+/// The rollout that is not over.
+pub(super) fn unfinished(connection: &Connection) -> rusqlite::Result<Option<u32>> {
+    let sql =
+        "SELECT number FROM rollouts WHERE state NOT IN ('aborted', 'finished') ORDER BY number LIMIT 1";
+    connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()
+}
+
+pub(super) fn running(connection: &Connection) -> rusqlite::Result<Option<u32>> {
+    let sql = "SELECT number FROM rollouts WHERE state = 'running' ORDER BY number LIMIT 1";
+    connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()
+}
+
+/// Hosts that may be in a wave, in the order of names.
+pub(super) fn hosts_to_plan(connection: &Connection) -> rusqlite::Result<Vec<(HostName, HostId)>> {
+    let sql = "SELECT name, id FROM hosts WHERE status = 'active' ORDER BY name, number";
+    let read = |row: &Row<'_>| Ok((row.get::<_, Text<HostName>>(0)?.0, HostId::new(row.get::<_, Id>(1)?.0)));
+    connection.prepare_cached(sql)?.query_map([], read)?.collect()
+}
+
+pub(super) fn save(tx: &Tx<'_>, number: u32, stage: &Stage) -> rusqlite::Result<()> {
+    let open = open_wave(stage);
+    let reason = match stage {
+        Stage::Held { reason, .. } => Some(reason),
+        Stage::Planned | Stage::Running(_) | Stage::Paused(_) | Stage::Aborted(_) | Stage::Finished => None,
+    };
+    let sql = "UPDATE rollouts SET state = ?2, reason = ?3, wave = ?4, opened_at = ?5, settled_at = ?6 WHERE number = ?1";
+    tx.prepare_cached(sql)?.execute(params![
+        number,
+        state_text(stage.state()),
+        reason,
+        open.map(|open| u32::try_from(open.index).unwrap_or(u32::MAX)),
+        open.map(|open| Time(open.opened_at)),
+        open.and_then(|open| open.settled_at).map(Time)
+    ])?;
+    Ok(())
+}
+
+/// Keeps when agents started that the release brought.
+pub(super) fn keep_taken(tx: &Tx<'_>, kept: &KeptRollout) -> rusqlite::Result<()> {
+    for (host, at) in &kept.taken {
+        let sql = "UPDATE rollout_hosts SET taken_at = ?3
+                   WHERE rollout = ?1 AND host = (SELECT number FROM hosts WHERE id = ?2)";
+        tx.prepare_cached(sql)?.execute(params![kept.number, Id(host.uuid()), Time(*at)])?;
+    }
+    Ok(())
+}
+
+/// The versions that rollouts offer to a host.
+pub(in crate::sqlite) fn offered_versions(
+    connection: &Connection,
+    host: HostId,
+) -> rusqlite::Result<Vec<VersionNumber>> {
+    let sql =
+        "SELECT rollouts.version AS version, state, reason, rollouts.wave AS wave, opened_at, settled_at,
+                   rollout_hosts.wave AS of_host
+               FROM hosts JOIN rollout_hosts ON rollout_hosts.host = hosts.number
+               JOIN rollouts ON rollouts.number = rollout_hosts.rollout
+               WHERE hosts.id = ?1";
+    let read =
+        |row: &Row<'_>| Ok((version(row)?, stage(row)?.offers(row.get::<_, u32>("of_host")? as usize)));
+    let mut select = connection.prepare_cached(sql)?;
+    let rows = select.query_map([Id(host.uuid())], read)?.collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(rows.into_iter().filter(|(_, offered)| *offered).map(|(version, _)| version).collect())
+}

@@ -1,0 +1,221 @@
+//! Rollouts over many hosts, with restarts between all steps.
+
+use std::collections::BTreeMap;
+
+use holdfast_protocol::checkin::Coverage;
+use holdfast_protocol::id::HostId;
+use holdfast_protocol::job::act::Sha256Text;
+use holdfast_protocol::release::VersionNumber;
+use holdfast_protocol::release::rollout::{
+    RolloutHostState, RolloutRequest, RolloutState, RolloutView, WaveHosts, WaveRequest,
+};
+use holdfast_protocol::report::{AgentBuilds, AgentSection, FailedRelease};
+use hubd::domain::identity::Presented;
+use hubd::domain::rollout::action::Action;
+use hubd::store::{AskingHost, Checkin, PlanRolloutError, SectionTexts, WriteError};
+
+use super::fixture::{CORRELATION, Fixture, at, by, checkin, fresh_key, host_id};
+use super::releases::new;
+use crate::releases::program;
+
+const VERSION: VersionNumber = VersionNumber::new(2026, 11, 1);
+
+fn wave(hosts: WaveHosts, max_failures: u32) -> WaveRequest {
+    WaveRequest { hosts, max_failures, soak_s: 600, timeout_s: 3_600 }
+}
+
+/// A store whose hosts take what they are offered.
+struct Fleet {
+    fixture: Fixture,
+    hosts: Vec<HostId>,
+    manifest: Sha256Text,
+    /// Of each host the number of its last report.
+    sequences: BTreeMap<HostId, u64>,
+}
+
+impl Fleet {
+    async fn of(count: u128, fixture: Fixture) -> Self {
+        let release = new(1, 1, &[("agentd", &program(10))]);
+        let manifest = release.manifest_sha256.clone();
+        fixture.store.put_release(by(1), release, u64::MAX).await.ok().unwrap();
+        let mut hosts = Vec::new();
+        for number in 1..=count {
+            hosts.push(fixture.enrol(&format!("box{number:03}"), host_id(number), &fresh_key()).await.host);
+        }
+        Self { fixture, hosts, manifest, sequences: BTreeMap::new() }
+    }
+
+    async fn plan(&self, waves: Vec<WaveRequest>) -> Result<RolloutView, WriteError<PlanRolloutError>> {
+        self.fixture.store.plan_rollout(by(2), RolloutRequest { version: VERSION, waves }).await
+    }
+
+    async fn act(&self, number: u32, action: Action, second: i64) -> RolloutView {
+        let done = self.fixture.store.act_on_rollout(by(second), number, action).await;
+        done.ok().unwrap().unwrap()
+    }
+
+    async fn look(&self, number: u32, second: i64) -> RolloutView {
+        self.fixture.store.evaluate_rollouts(at(second), CORRELATION).await.unwrap();
+        self.fixture.store.rollout(number, at(second)).await.unwrap().unwrap()
+    }
+
+    async fn is_offered(&self, host: HostId) -> bool {
+        let presented = Presented { host, generation: 1 };
+        let asking = AskingHost { presented, at: at(5), correlation: CORRELATION };
+        self.fixture.store.release_offered_to(asking).await.ok().unwrap().is_some()
+    }
+
+    async fn offered(&self) -> Vec<usize> {
+        let mut offered = Vec::new();
+        for (index, host) in self.hosts.iter().enumerate() {
+            if self.is_offered(*host).await {
+                offered.push(index);
+            }
+        }
+        offered
+    }
+
+    async fn report(&mut self, host: HostId, builds: AgentBuilds) {
+        let sequence = self.sequences.entry(host).or_default();
+        *sequence += 1;
+        let agent = AgentSection {
+            version: "2026.10.0".to_owned(),
+            started_at: at(0),
+            problems: Vec::new(),
+            unobserved_since: None,
+            recipient: None,
+            builds: Some(builds),
+        };
+        let sections =
+            SectionTexts { agent: Some(serde_json::to_string(&agent).unwrap()), ..SectionTexts::default() };
+        let mut report = Checkin { sections, ..checkin(host, 1, *sequence) };
+        report.arriving.coverage = Coverage::Full;
+        self.fixture.store.check_in(report).await.unwrap().unwrap();
+    }
+
+    /// Hosts that are offered the release take it; those for which `fails` says so fail.
+    async fn take(&mut self, fails: impl Fn(usize) -> bool) {
+        for index in self.offered().await {
+            let failed = FailedRelease {
+                version: VERSION,
+                manifest_sha256: self.manifest.clone(),
+                why: "the process ended three times".to_owned(),
+                way_back: None,
+                at: None,
+            };
+            let builds = if fails(index) {
+                AgentBuilds { failed: Some(failed), ..AgentBuilds::default() }
+            } else {
+                AgentBuilds { confirmed: Some(VERSION), ..AgentBuilds::default() }
+            };
+            let host = self.hosts[index];
+            self.report(host, builds).await;
+        }
+    }
+
+    /// The process ends and another one opens the same file.
+    fn restart(&mut self) {
+        self.fixture.restart();
+    }
+}
+
+fn count(view: &RolloutView, wave: usize, state: RolloutHostState) -> usize {
+    view.waves[wave].hosts.iter().filter(|host| host.state == state).count()
+}
+
+pub async fn a_defect_in_the_second_wave_of_200_hosts_reaches_no_third(fixture: Fixture) {
+    let mut fleet = Fleet::of(200, fixture).await;
+    let waves = vec![wave(WaveHosts::Count(5), 0), wave(WaveHosts::Count(45), 2), wave(WaveHosts::Rest, 10)];
+    let planned = fleet.plan(waves).await.ok().unwrap();
+    let sizes: Vec<usize> = planned.waves.iter().map(|wave| wave.hosts.len()).collect();
+    assert_eq!((planned.state, sizes), (RolloutState::Planned, vec![5, 45, 150]));
+    fleet.restart();
+    assert!(fleet.offered().await.is_empty(), "a plan offers nothing");
+
+    let number = planned.number;
+    fleet.act(number, Action::Start, 100).await;
+    fleet.restart();
+    assert_eq!(fleet.offered().await, (0..5).collect::<Vec<_>>());
+    fleet.take(|_| false).await;
+    fleet.restart();
+    let soaking = fleet.look(number, 200).await;
+    assert_eq!(soaking.open.unwrap().settled_at, Some(at(200)));
+    fleet.restart();
+    assert_eq!(fleet.look(number, 799).await.open.unwrap().number, 1, "it soaks over a restart");
+    assert_eq!(fleet.offered().await.len(), 5);
+    assert_eq!(fleet.look(number, 800).await.open.unwrap().number, 2);
+    fleet.restart();
+    assert_eq!(fleet.offered().await, (0..50).collect::<Vec<_>>());
+
+    // The defect shows on three hosts of the second wave, where two may fail.
+    fleet.take(|index| [7, 20, 33].contains(&index)).await;
+    fleet.restart();
+    let held = fleet.look(number, 900).await;
+    assert_eq!(held.state, RolloutState::Held);
+    let reason = held.reason.clone().unwrap();
+    for part in ["wave 2", "3 failed", "2 may", "box008", "box021", "box034", "the process ended three times"]
+    {
+        assert!(reason.contains(part), "{part}: {reason}");
+    }
+    assert_eq!((count(&held, 1, RolloutHostState::Failed), count(&held, 1, RolloutHostState::Done)), (3, 42));
+    fleet.restart();
+    assert!(fleet.offered().await.is_empty(), "nothing is offered any more");
+    for second in [5_000, 50_000] {
+        let still = fleet.look(number, second).await;
+        assert_eq!((still.state, still.open.unwrap().number), (RolloutState::Held, 2));
+        assert_eq!(count(&still, 2, RolloutHostState::Waiting), 150, "the third wave was never open");
+    }
+    let aborted = fleet.act(number, Action::Abort, 60_000).await;
+    assert_eq!(aborted.state, RolloutState::Aborted);
+    assert_eq!(count(&aborted, 1, RolloutHostState::Done), 42, "who runs it goes on with it");
+    fleet.restart();
+    assert!(fleet.offered().await.is_empty());
+    let kinds = fleet.fixture.kinds().await;
+    let told: Vec<&str> =
+        kinds.iter().map(String::as_str).filter(|kind| kind.starts_with("rollout")).collect();
+    assert_eq!(
+        told,
+        ["rollout_changed", "rollout_changed", "rollout_changed", "rollout_held", "rollout_changed"],
+        "planned, started, second wave, held, aborted"
+    );
+}
+
+pub async fn a_rollout_is_planned_paused_resumed_and_aborted(fixture: Fixture) {
+    let mut fleet = Fleet::of(3, fixture).await;
+    let store = fleet.fixture.store.clone();
+    let waves = || vec![wave(WaveHosts::Named(vec!["box002".parse().unwrap()]), 0), wave(WaveHosts::Rest, 1)];
+    let other = RolloutRequest { version: VersionNumber::new(2026, 11, 9), waves: waves() };
+    let none = store.plan_rollout(by(2), other).await;
+    assert!(matches!(none, Err(WriteError::Refused(PlanRolloutError::NoRelease { .. }))));
+    let number = fleet.plan(waves()).await.ok().unwrap().number;
+    let second = fleet.plan(waves()).await;
+    assert!(matches!(second, Err(WriteError::Refused(PlanRolloutError::Unfinished { .. }))));
+    assert!(store.act_on_rollout(by(3), number, Action::Pause).await.is_err(), "it does not run");
+    assert!(store.act_on_rollout(by(3), 99, Action::Start).await.ok().unwrap().is_none());
+
+    fleet.act(number, Action::Start, 10).await;
+    assert_eq!(fleet.offered().await, [1]);
+    fleet.act(number, Action::Pause, 20).await;
+    assert!(fleet.offered().await.is_empty());
+    assert_eq!(
+        fleet.look(number, 90_000).await.state,
+        RolloutState::Paused,
+        "no time-out while it is paused"
+    );
+    fleet.act(number, Action::Resume, 90_000).await;
+    assert_eq!(fleet.look(number, 93_599).await.state, RolloutState::Running);
+    // The host takes nothing in its time.
+    let held = fleet.look(number, 93_600).await;
+    assert_eq!(held.state, RolloutState::Held);
+    assert!(held.reason.unwrap().contains("box002 (it has not taken the release in time)"));
+    let resumed = fleet.act(number, Action::Resume, 94_000).await;
+    assert_eq!((resumed.state, count(&resumed, 0, RolloutHostState::Accepted)), (RolloutState::Running, 1));
+    fleet.look(number, 94_000).await;
+    assert_eq!(fleet.look(number, 94_600).await.open.unwrap().number, 2);
+    assert_eq!(fleet.offered().await, [0, 1, 2], "the host of the first wave catches up");
+    fleet.take(|_| false).await;
+    fleet.look(number, 94_700).await;
+    assert_eq!(fleet.look(number, 95_300).await.state, RolloutState::Finished);
+    assert_eq!(fleet.offered().await, [0, 1, 2], "a host that is set up anew gets it too");
+    assert_eq!(fleet.plan(waves()).await.ok().unwrap().number, number + 1);
+}

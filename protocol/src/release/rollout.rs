@@ -1,0 +1,158 @@
+//! Rollouts: a release offered to hosts in waves.
+//!
+//! | call | request | answer |
+//! | --- | --- | --- |
+//! | `POST /v1/rollouts` | [`RolloutRequest`] | [`RolloutView`], planned |
+//! | `GET /v1/rollouts` | | page of [`RolloutView`], newest first |
+//! | `GET /v1/rollouts/{number}` | | [`RolloutView`] |
+//! | `POST /v1/rollouts/{number}/start`, `pause`, `resume`, `abort` | | [`RolloutView`] |
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::VersionNumber;
+use crate::id::{HostName, OperatorName};
+
+/// More waves than a fleet needs.
+pub const WAVES_MAX: usize = 32;
+
+/// More hosts than a hub serves.
+pub const ROLLOUT_HOSTS_MAX: usize = 2_000;
+
+/// The longest soak or time-out of a wave: thirty days.
+pub const WAVE_SECONDS_MAX: u32 = 30 * 24 * 3_600;
+
+/// A request for a rollout. Nothing is offered before it is started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RolloutRequest {
+    /// The version of a release at the hub.
+    pub version: VersionNumber,
+    /// Its waves, in order.
+    pub waves: Vec<WaveRequest>,
+}
+
+/// One wave of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WaveRequest {
+    /// Its hosts.
+    pub hosts: WaveHosts,
+    /// How many of them may fail before the rollout is held.
+    pub max_failures: u32,
+    /// How long the wave is watched after its last host.
+    pub soak_s: u32,
+    /// After so long a host that has not taken the release counts as failed.
+    pub timeout_s: u32,
+}
+
+/// The hosts of a wave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WaveHosts {
+    /// These.
+    Named(Vec<HostName>),
+    /// So many of those that no wave names, in the order of names.
+    Count(u32),
+    /// All that are left.
+    Rest,
+}
+
+/// Where a rollout is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RolloutState {
+    /// Nothing is offered yet.
+    Planned,
+    /// The hosts of the open wave, and of those before it, are offered the release.
+    Running,
+    /// An operator stopped it; nothing is offered.
+    Paused,
+    /// The hub stopped it; nothing is offered.
+    Held,
+    /// An operator ended it; nothing is offered.
+    Aborted,
+    /// All waves have passed. Hosts that were off are still offered the release.
+    Finished,
+}
+
+/// Where a host of a rollout is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RolloutHostState {
+    /// It has not taken the release, or is silent.
+    Waiting,
+    /// It runs the release, or a newer one.
+    Done,
+    /// It failed.
+    Failed,
+    /// It failed, and an operator went on without it.
+    Accepted,
+    /// It was revoked.
+    Gone,
+}
+
+/// A host of a rollout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RolloutHostView {
+    /// Its name.
+    pub host: HostName,
+    /// Where it is.
+    pub state: RolloutHostState,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// A wave of a rollout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WaveView {
+    /// Its hosts.
+    pub hosts: Vec<RolloutHostView>,
+    /// How many of them may fail.
+    pub max_failures: u32,
+    /// How long it is watched after its last host.
+    pub soak_s: u32,
+    /// After so long a host that has not taken the release counts as failed.
+    pub timeout_s: u32,
+}
+
+/// The wave that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OpenWaveView {
+    /// Which one, from 1.
+    pub number: u32,
+    /// Since when.
+    pub opened_at: Timestamp,
+    /// Since when none of its hosts is waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled_at: Option<Timestamp>,
+}
+
+/// A rollout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RolloutView {
+    /// Its number.
+    pub number: u32,
+    /// The version of the release.
+    pub version: VersionNumber,
+    /// Where it is.
+    pub state: RolloutState,
+    /// Why it is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Who planned it.
+    pub by: OperatorName,
+    /// When.
+    pub at: Timestamp,
+    /// The wave that is open, or was last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<OpenWaveView>,
+    /// Its waves, in order.
+    pub waves: Vec<WaveView>,
+}
