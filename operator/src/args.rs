@@ -19,6 +19,7 @@ mod ends;
 mod escrow;
 mod host;
 mod release;
+mod rollout;
 mod sign;
 mod top;
 
@@ -28,6 +29,7 @@ pub use ends::EndOrNow;
 pub use escrow::EscrowCommand;
 pub use host::{HostCommand, PinArgs, RestoreArgs, WithdrawArgs};
 pub use release::{ManifestArgs, ReleaseCommand, VerifyArgs};
+pub use rollout::{PlanArgs, RolloutCommand};
 pub use sign::{BackupTier, KeyArgs, LossArg, SignArgs};
 pub use top::TopArgs;
 
@@ -96,6 +98,9 @@ pub enum Command {
     /// Releases of Holdfast: manifests, signatures, and what the hub has for its hosts.
     #[command(subcommand)]
     Release(ReleaseCommand),
+    /// Rollouts: a release for many hosts, wave by wave.
+    #[command(subcommand)]
+    Rollout(RolloutCommand),
     /// Audit chains of hosts.
     #[command(subcommand)]
     Audit(AuditCommand),

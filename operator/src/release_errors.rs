@@ -122,6 +122,11 @@ pub enum ReleaseStoreError {
         "the hub has {received} of {size} bytes of {name} after the last piece, and took no more: run the command again"
     )]
     Stalled { name: String, received: u64, size: u64 },
+    #[error(
+        "rollout {number} is held, and nothing is offered: {reason}; `holdfast rollout resume {number}` accepts the failures \
+         and goes on, `holdfast rollout abort {number}` ends it"
+    )]
+    RolloutHeld { number: u32, reason: String },
     #[error("the hub has no release {version}, and nothing was changed: see `holdfast release list`")]
     Unknown { version: VersionNumber },
 }

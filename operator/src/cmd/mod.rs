@@ -17,6 +17,7 @@ mod pin;
 mod receiver_test;
 mod release;
 pub mod restore;
+mod rollout;
 pub mod seal;
 mod sign;
 mod silence;
@@ -71,6 +72,7 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
         Command::Escrow(command) => escrow::run(command, &hub, screen).await,
         Command::Sign(args) => sign::run(*args, &hub, &folder, screen).await,
         Command::Release(command) => release::run(command, &hub, screen).await,
+        Command::Rollout(command) => rollout::run(command, &hub, screen).await,
         Command::Job(command) => job::run(command, &hub, &folder, screen).await,
         Command::Audit(AuditCommand::Verify { file, host }) => {
             audit::run(&file, host.as_deref().map(|host| (host, &hub)), screen).await

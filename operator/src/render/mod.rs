@@ -24,6 +24,7 @@ pub mod operator;
 pub mod protection;
 pub mod receiver;
 pub mod release;
+pub mod rollout;
 #[cfg(test)]
 pub mod samples;
 pub mod sparkline;

@@ -306,6 +306,35 @@ async fn an_upload_goes_on_where_the_hub_is() {
     hub.on("GET /v1/releases", Reply::Data(json!({ "items": [view.clone()] })));
     let listed = stdout(&hub.holdfast(&["release", "list"]));
     assert!(listed.contains("2026.12.1") && listed.contains("1 of 3: upload again"), "{listed}");
+    let mut rollout = json!({ "number": 3, "version": "2026.12.1", "state": "planned", "by": "ada",
+        "at": "2026-12-01T00:00:00Z", "waves": [{ "hosts": [{ "host": "box7", "state": "waiting" }],
+        "max_failures": 0, "soak_s": 1800, "timeout_s": 7200 }] });
+    hub.on("POST /v1/rollouts", Reply::Data(rollout.clone()));
+    let wave = "hosts=box7,failures=0,soak=30m,timeout=2h";
+    let planned = hub.holdfast(&["rollout", "plan", "2026.12.1", "--wave", wave]);
+    assert_eq!(planned.status.code(), Some(0), "{}", stderr(&planned));
+    let page = stdout(&planned);
+    assert!(page.contains("box7") && page.contains("holdfast rollout start 3"), "{page}");
+    let sent = &hub.requests("POST /v1/rollouts")[0].body["waves"][0];
+    let wanted =
+        json!({ "hosts": { "named": ["box7"] }, "max_failures": 0, "soak_s": 1800, "timeout_s": 7200 });
+    assert_eq!(*sent, wanted);
+    rollout["state"] = json!("held");
+    rollout["reason"] = json!("of the 1 hosts of wave 1 1 failed");
+    rollout["open"] = json!({ "number": 1, "opened_at": "2026-12-01T00:00:00Z" });
+    hub.on("GET /v1/rollouts/3", Reply::Data(rollout.clone()));
+    let held = hub.holdfast(&["rollout", "watch", "3"]);
+    assert_eq!(held.status.code(), Some(1), "{}", stderr(&held));
+    assert!(stderr(&held).contains("1 failed") && stdout(&held).contains("box7"), "{}", stderr(&held));
+    assert_eq!(
+        hub.holdfast(&["rollout", "resume", "3"]).status.code(),
+        Some(2),
+        "failures are accepted by a person"
+    );
+    hub.on("GET /v1/rollouts", Reply::Data(json!({ "items": [rollout] })));
+    let listed = stdout(&hub.holdfast(&["rollout", "list"]));
+    assert!(listed.contains("held") && listed.contains("1 of 1"), "{listed}");
+
     let offer = json!({ "version": "2026.12.1", "by": "ada", "at": "2026-12-01T00:00:00Z" });
     for host in ["box7", "box8"] {
         hub.on(&format!("PUT /v1/hosts/{host}/release-offer"), Reply::Data(offer.clone()));

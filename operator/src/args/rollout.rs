@@ -1,0 +1,137 @@
+//! Arguments of `holdfast rollout`.
+
+use std::str::FromStr;
+
+use clap::{Args as ClapArgs, Subcommand};
+use holdfast_protocol::release::VersionNumber;
+use holdfast_protocol::release::rollout::{WaveHosts, WaveRequest};
+
+use super::AssumeYes;
+
+/// Of `holdfast rollout`.
+#[derive(Debug, Subcommand)]
+pub enum RolloutCommand {
+    /// Plan a rollout and show its waves with their hosts. Nothing is offered before it is started.
+    Plan(PlanArgs),
+    /// Start a rollout that is planned: the first wave is offered the release.
+    Start {
+        /// Its number.
+        number: u32,
+        #[command(flatten)]
+        assume_yes: AssumeYes,
+    },
+    /// Follow a rollout until it is finished, held, paused or aborted.
+    Watch {
+        /// Its number.
+        number: u32,
+    },
+    /// Pause a rollout: nothing is offered.
+    Pause {
+        /// Its number.
+        number: u32,
+    },
+    /// Go on with a rollout that is paused or held. Of one that is held, the failures so far are accepted.
+    Resume {
+        /// Its number.
+        number: u32,
+        #[command(flatten)]
+        assume_yes: AssumeYes,
+    },
+    /// End a rollout. Hosts that run the release go on with it; the way back is a newer release.
+    Abort {
+        /// Its number.
+        number: u32,
+        #[command(flatten)]
+        assume_yes: AssumeYes,
+    },
+    /// Show the rollouts, the newest first.
+    List,
+}
+
+/// Of `holdfast rollout plan`.
+#[derive(Debug, ClapArgs)]
+pub struct PlanArgs {
+    /// The version of a release at the hub.
+    pub version: VersionNumber,
+    /// A wave: `hosts=box1+box2`, `count=10` or `rest`, then `failures=N,soak=TIME,timeout=TIME`, with times such as 30m or
+    /// 2h; repeat for each, in order.
+    #[arg(long = "wave", value_name = "WAVE", required = true)]
+    pub waves: Vec<WaveText>,
+}
+
+/// A wave, as it is typed.
+#[derive(Clone, Debug)]
+pub struct WaveText(pub WaveRequest);
+
+const FORM: &str = "write a wave as hosts=box1+box2,failures=0,soak=30m,timeout=2h, with count=10 or rest for the first part";
+
+impl FromStr for WaveText {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (mut hosts, mut max_failures, mut soak_s, mut timeout_s) = (None, None, None, None);
+        for part in text.split(',') {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let number = || value.parse::<u32>().map_err(|_| FORM.to_owned());
+            let is_new = match name {
+                "hosts" => hosts.replace(WaveHosts::Named(names(value)?)).is_none(),
+                "count" => hosts.replace(WaveHosts::Count(number()?)).is_none(),
+                "rest" if value.is_empty() => hosts.replace(WaveHosts::Rest).is_none(),
+                "failures" => max_failures.replace(number()?).is_none(),
+                "soak" => soak_s.replace(seconds(value)?).is_none(),
+                "timeout" => timeout_s.replace(seconds(value)?).is_none(),
+                _ => false,
+            };
+            if !is_new {
+                return Err(FORM.to_owned());
+            }
+        }
+        match (hosts, max_failures, soak_s, timeout_s) {
+            (Some(hosts), Some(max_failures), Some(soak_s), Some(timeout_s)) => {
+                Ok(Self(WaveRequest { hosts, max_failures, soak_s, timeout_s }))
+            }
+            _ => Err(FORM.to_owned()),
+        }
+    }
+}
+
+fn names(text: &str) -> Result<Vec<holdfast_protocol::id::HostName>, String> {
+    text.split('+').map(|name| name.parse().map_err(|_| format!("{name:.64} is no name of a host"))).collect()
+}
+
+fn seconds(text: &str) -> Result<u32, String> {
+    let units = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
+    let found = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(*unit)?, *factor)));
+    let (number, factor) = found.ok_or_else(|| FORM.to_owned())?;
+    let number: u32 = number.parse().map_err(|_| FORM.to_owned())?;
+    number.checked_mul(factor).ok_or_else(|| FORM.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wave_is_typed_with_all_its_bounds() {
+        let read = |text: &str| text.parse::<WaveText>().map(|wave| wave.0);
+        let wave = read("hosts=box1+box2,failures=0,soak=30m,timeout=2h").unwrap();
+        let hosts = WaveHosts::Named(vec!["box1".parse().unwrap(), "box2".parse().unwrap()]);
+        assert_eq!(wave, WaveRequest { hosts, max_failures: 0, soak_s: 1_800, timeout_s: 7_200 });
+        assert_eq!(read("timeout=1d,count=5,failures=1,soak=0s").unwrap().hosts, WaveHosts::Count(5));
+        assert_eq!(read("rest,failures=1,soak=0s,timeout=90s").unwrap().timeout_s, 90);
+        for wrong in [
+            "",
+            "rest",
+            "rest,failures=1,soak=0s",
+            "rest,count=1,failures=1,soak=0s,timeout=1s",
+            "rest=1,failures=1,soak=0s,timeout=1s",
+            "rest,failures=1,soak=5,timeout=1s",
+            "rest,failures=-1,soak=5s,timeout=1s",
+            "rest,failures=1,soak=99999d,timeout=1s",
+            "hosts=,failures=1,soak=5s,timeout=1s",
+            "rest,failures=1,soak=5s,timeout=1s,more=1",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

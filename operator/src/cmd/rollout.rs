@@ -1,0 +1,90 @@
+//! `holdfast rollout`: a release for many hosts, wave by wave.
+
+use std::time::Duration;
+
+use holdfast_protocol::release::rollout::{RolloutRequest, RolloutState, RolloutView};
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::args::{PlanArgs, RolloutCommand};
+use crate::error::CliError;
+use crate::hub::{Hub, WHOLE};
+use crate::release_errors::ReleaseStoreError;
+use crate::screen::Screen;
+use crate::{clock, prompt, render};
+
+/// The hub evaluates a rollout as often.
+const POLL: Duration = Duration::from_secs(5);
+
+pub async fn run(command: RolloutCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+    match command {
+        RolloutCommand::Plan(PlanArgs { version, waves }) => {
+            let waves = waves.into_iter().map(|wave| wave.0).collect();
+            let view = hub.post(&["v1", "rollouts"], &RolloutRequest { version, waves }).await?;
+            show(&view, screen)
+        }
+        RolloutCommand::Start { number, assume_yes } => {
+            let view = get(number, hub).await?;
+            let hosts = view.waves.first().map_or(0, |wave| wave.hosts.len());
+            let question = format!("Offer release {} to the {hosts} hosts of the first wave?", view.version);
+            prompt::confirm(&question, assume_yes)?;
+            act(number, "start", hub, screen).await
+        }
+        RolloutCommand::Pause { number } => act(number, "pause", hub, screen).await,
+        RolloutCommand::Resume { number, assume_yes } => {
+            if let Some(reason) = get(number, hub).await?.reason {
+                let question = format!("Held: {reason}. Go on, and accept the failures so far?");
+                prompt::confirm(&question, assume_yes)?;
+            }
+            act(number, "resume", hub, screen).await
+        }
+        RolloutCommand::Abort { number, assume_yes } => {
+            let question =
+                format!("End rollout {number} for good? Hosts that run the release go on with it.");
+            prompt::confirm(&question, assume_yes)?;
+            act(number, "abort", hub, screen).await
+        }
+        RolloutCommand::Watch { number } => watch(number, hub, screen).await,
+        RolloutCommand::List => {
+            let all: Vec<RolloutView> = hub.list(&["v1", "rollouts"], &[], WHOLE).await?;
+            screen.show(&all, |all, style| render::rollout::rollouts(all, clock::now(), style))
+        }
+    }
+}
+
+async fn get(number: u32, hub: &Hub) -> Result<RolloutView, CliError> {
+    Ok(hub.get(&["v1", "rollouts", &number.to_string()]).await?)
+}
+
+async fn act(number: u32, action: &str, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+    let view = hub.post(&["v1", "rollouts", &number.to_string(), action], &json!({})).await?;
+    show(&view, screen)
+}
+
+fn show(view: &RolloutView, screen: &Screen) -> Result<(), CliError> {
+    screen.show(view, |view, style| render::rollout::rollout(view, clock::now(), style))
+}
+
+/// Follows until the rollout stops; one that is held is an error, so that scripts see it.
+async fn watch(number: u32, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+    let mut line = String::new();
+    loop {
+        let view = get(number, hub).await?;
+        let now = render::rollout::line(&view);
+        if now != line {
+            screen.note(&now);
+            line = now;
+        }
+        match view.state {
+            RolloutState::Running => sleep(POLL).await,
+            RolloutState::Planned | RolloutState::Paused | RolloutState::Aborted | RolloutState::Finished => {
+                return show(&view, screen);
+            }
+            RolloutState::Held => {
+                show(&view, screen)?;
+                let reason = view.reason.unwrap_or_default();
+                return Err(ReleaseStoreError::RolloutHeld { number, reason }.into());
+            }
+        }
+    }
+}
