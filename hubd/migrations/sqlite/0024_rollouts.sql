@@ -10,9 +10,12 @@ CREATE TABLE rollouts (
     wave        INTEGER,
     opened_at   INTEGER,
     settled_at  INTEGER,
+    -- Since when it is held.
+    held_at     INTEGER,
     operator    TEXT NOT NULL,
     at          INTEGER NOT NULL,
     CHECK ((wave IS NULL) = (opened_at IS NULL)),
+    CHECK ((state = 'held') = (held_at IS NOT NULL)),
     CHECK (state NOT IN ('running', 'paused', 'held') OR wave IS NOT NULL)
 ) STRICT;
 

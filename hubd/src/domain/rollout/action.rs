@@ -92,11 +92,11 @@ pub fn act(stage: &Stage, action: Action, now: Timestamp) -> Result<Stage, Actio
 /// The hosts whose failures an operator accepts by resuming a rollout that is held. Otherwise it would be held again at
 /// once.
 #[must_use]
-pub fn accepted_by_resuming(rollout: &Rollout, hosts: &[HostFacts], now: Timestamp) -> Vec<HostId> {
-    let Stage::Held { open, .. } = &rollout.stage else { return Vec::new() };
+pub fn accepted_by_resuming(rollout: &Rollout, hosts: &[HostFacts]) -> Vec<HostId> {
+    let Stage::Held { open, at, reason: _ } = &rollout.stage else { return Vec::new() };
     let has_failed = |host: &&HostFacts| {
         let limits = rollout.waves.get(host.wave).filter(|_| host.wave <= open.index);
-        limits.is_some_and(|limits| matches!(outcome(open, limits, host, now), Outcome::Failed(_)))
+        limits.is_some_and(|limits| matches!(outcome(open, limits, host, *at), Outcome::Failed(_)))
     };
     hosts.iter().filter(has_failed).map(|host| host.host).collect()
 }

@@ -62,6 +62,8 @@ pub enum Stage {
     Held {
         open: OpenWave,
         reason: String,
+        /// When. Nothing is offered from then on, so no host runs out of time later.
+        at: Timestamp,
     },
     /// With the wave that was open, where it had begun.
     Aborted(Option<OpenWave>),

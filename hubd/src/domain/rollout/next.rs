@@ -122,7 +122,7 @@ pub fn apply(stage: Stage, decision: Decision, now: Timestamp) -> Stage {
             let index = open.index.saturating_add(1);
             Stage::Running(OpenWave { index, opened_at: now, settled_at: None })
         }
-        Decision::Hold(reason) => Stage::Held { open, reason },
+        Decision::Hold(reason) => Stage::Held { open, reason, at: now },
         Decision::Finish => Stage::Finished,
     }
 }

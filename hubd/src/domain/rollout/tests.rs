@@ -78,7 +78,8 @@ fn a_wave_waits_settles_soaks_and_opens_the_next() {
 #[test]
 fn actions_fit_the_stage_and_resuming_accepts_what_failed() {
     let open = OpenWave { index: 1, opened_at: at(0), settled_at: Some(at(1)) };
-    let held = Stage::Held { open, reason: "why".to_owned() };
+    let held_at = |second| Stage::Held { open, reason: "why".to_owned(), at: at(second) };
+    let held = held_at(600);
     let again = Stage::Running(OpenWave { opened_at: at(9), settled_at: None, ..open });
     assert_eq!(act(&Stage::Planned, Action::Start, at(9)), Ok(running(0, 9, None)));
     assert_eq!(act(&Stage::Running(open), Action::Pause, at(9)), Ok(Stage::Paused(open)));
@@ -101,9 +102,10 @@ fn actions_fit_the_stage_and_resuming_accepts_what_failed() {
         host(4, 2, failed()),
     ];
     let rollout = Rollout { stage: held, waves };
-    let accepted = accepted_by_resuming(&rollout, &hosts, at(600));
+    let accepted = accepted_by_resuming(&rollout, &hosts);
     assert_eq!(accepted, [hosts[0].host, hosts[1].host], "not the one whose wave was never open");
-    assert_eq!(accepted_by_resuming(&rollout, &hosts, at(599)), [hosts[0].host], "it still has time");
+    let early = Rollout { stage: held_at(599), ..rollout.clone() };
+    assert_eq!(accepted_by_resuming(&early, &hosts), [hosts[0].host], "it had time when all was held");
     let hosts = hosts.map(|host| {
         let failures = if accepted.contains(&host.host) { Failures::Accepted } else { Failures::Count };
         HostFacts { failures, ..host }
@@ -249,7 +251,7 @@ fn no_host_outside_of_open_waves_is_ever_offered() {
             };
             if let Some(stage) = action.and_then(|action| act(&rollout.stage, action, at(now)).ok()) {
                 if action == Some(Action::Resume) {
-                    let accepted = accepted_by_resuming(&rollout, &hosts, at(now));
+                    let accepted = accepted_by_resuming(&rollout, &hosts);
                     for host in hosts.iter_mut().filter(|host| accepted.contains(&host.host)) {
                         host.failures = Failures::Accepted;
                     }

@@ -31,6 +31,10 @@ pub fn open_view(stage: &Stage) -> Option<OpenWaveView> {
 #[must_use]
 pub fn waves(rollout: &Rollout, hosts: &[HostFacts], now: Timestamp) -> Vec<WaveView> {
     let open = open_wave(&rollout.stage);
+    let now = match &rollout.stage {
+        Stage::Held { at, .. } => *at,
+        Stage::Planned | Stage::Running(_) | Stage::Paused(_) | Stage::Aborted(_) | Stage::Finished => now,
+    };
     let wave = |(wave, limits): (usize, &WaveLimits)| WaveView {
         hosts: hosts
             .iter()

@@ -92,7 +92,7 @@ fn add(tx: &Tx<'_>, by: &By, request: &RolloutRequest) -> Result<u32, Failed<Pla
 fn carry_out(tx: &Tx<'_>, by: &By, kept: &KeptRollout, action: Action) -> Result<(), Failed<ActionError>> {
     let stage = act(&kept.rollout.stage, action, by.at).map_err(Failed::Refused)?;
     let accepted = match action {
-        Action::Resume => accepted_by_resuming(&kept.rollout, &kept.hosts, by.at),
+        Action::Resume => accepted_by_resuming(&kept.rollout, &kept.hosts),
         Action::Start | Action::Pause | Action::Abort => Vec::new(),
     };
     for host in &accepted {

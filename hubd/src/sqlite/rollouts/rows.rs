@@ -53,7 +53,7 @@ pub(super) const fn state_text(state: RolloutState) -> &'static str {
     }
 }
 
-const COLUMNS: &str = "number, version, state, reason, wave, opened_at, settled_at, operator, at";
+const COLUMNS: &str = "number, version, state, reason, wave, opened_at, settled_at, held_at, operator, at";
 
 fn version(row: &Row<'_>) -> rusqlite::Result<VersionNumber> {
     text(row, "version", |text| VersionNumber::from_str(&text))
@@ -77,7 +77,8 @@ fn stage(row: &Row<'_>) -> rusqlite::Result<Stage> {
         "paused" => open.map(Stage::Paused).ok_or_else(damaged),
         "held" => {
             let reason = row.get::<_, Option<String>>("reason")?.unwrap_or_default();
-            open.map(|open| Stage::Held { open, reason }).ok_or_else(damaged)
+            let at = row.get::<_, Option<Time>>("held_at")?.ok_or_else(damaged)?.0;
+            open.map(|open| Stage::Held { open, reason, at }).ok_or_else(damaged)
         }
         "aborted" => Ok(Stage::Aborted(open)),
         "finished" => Ok(Stage::Finished),
@@ -194,18 +195,22 @@ pub(super) fn hosts_to_plan(connection: &Connection) -> rusqlite::Result<Vec<(Ho
 
 pub(super) fn save(tx: &Tx<'_>, number: u32, stage: &Stage) -> rusqlite::Result<()> {
     let open = open_wave(stage);
-    let reason = match stage {
-        Stage::Held { reason, .. } => Some(reason),
-        Stage::Planned | Stage::Running(_) | Stage::Paused(_) | Stage::Aborted(_) | Stage::Finished => None,
+    let (reason, held_at) = match stage {
+        Stage::Held { reason, at, open: _ } => (Some(reason), Some(Time(*at))),
+        Stage::Planned | Stage::Running(_) | Stage::Paused(_) | Stage::Aborted(_) | Stage::Finished => {
+            (None, None)
+        }
     };
-    let sql = "UPDATE rollouts SET state = ?2, reason = ?3, wave = ?4, opened_at = ?5, settled_at = ?6 WHERE number = ?1";
+    let sql = "UPDATE rollouts SET state = ?2, reason = ?3, wave = ?4, opened_at = ?5, settled_at = ?6,
+                   held_at = ?7 WHERE number = ?1";
     tx.prepare_cached(sql)?.execute(params![
         number,
         state_text(stage.state()),
         reason,
         open.map(|open| u32::try_from(open.index).unwrap_or(u32::MAX)),
         open.map(|open| Time(open.opened_at)),
-        open.and_then(|open| open.settled_at).map(Time)
+        open.and_then(|open| open.settled_at).map(Time),
+        held_at
     ])?;
     Ok(())
 }
@@ -226,7 +231,7 @@ pub(in crate::sqlite) fn offered_versions(
     host: HostId,
 ) -> rusqlite::Result<Vec<VersionNumber>> {
     let sql =
-        "SELECT rollouts.version AS version, state, reason, rollouts.wave AS wave, opened_at, settled_at,
+        "SELECT rollouts.version AS version, state, reason, rollouts.wave AS wave, opened_at, settled_at, held_at,
                    rollout_hosts.wave AS of_host
                FROM hosts JOIN rollout_hosts ON rollout_hosts.host = hosts.number
                JOIN rollouts ON rollouts.number = rollout_hosts.rollout
