@@ -97,8 +97,9 @@ pub fn releases(stand: &mut Stand) {
     bad(stand, &mut table);
     refused(stand, &mut table);
     cut_off(stand, &mut table);
+    offered(stand, &mut table);
     leave(stand);
-    assert_eq!(table.0.len(), 16, "{:?}", table.0);
+    assert_eq!(table.0.len(), 17, "{:?}", table.0);
 }
 
 fn prepare(machine: &Machine) {
@@ -260,6 +261,33 @@ fn cut_off(stand: &mut Stand, table: &mut Table) {
     newest_failure(&state, "7.0.0");
     assert_eq!(running(machine), "a");
     table.row(stand, "the watch killed at its verdict", "taken back by the next one");
+}
+
+/// From an operator's folder through the hub to a confirmed build, with nobody at the host.
+fn offered(stand: &Stand, table: &mut Table) {
+    let machine = &stand.machine;
+    let folder = "/root/releases/eight";
+    machine.does(&format!("mkdir -p {folder}; cd {folder}; {}", padded("eight")));
+    for line in [
+        "holdfast release manifest --version 8.0.0 --expires-in-days 30 --out manifest agentd",
+        "holdfast release sign manifest --key /root/release-key --confirm 8.0.0",
+        "holdfast release verify manifest.signed.json --keys /etc/holdfast/release-keys --files .",
+        "holdfast release upload manifest.signed.json --files .",
+        "holdfast release offer 8.0.0 box1",
+    ] {
+        machine.does(&format!("cd {folder}; {line}"));
+    }
+    // The agent asks a minute after its start, and every ten minutes.
+    machine.does("systemctl restart agentd");
+    let line = format!("{GATE} status --output json");
+    machine.until("the fetched release", SOON, &line, |said| {
+        serde_json::from_str::<Value>(said).is_ok_and(|state| state["floor"] == "8.0.0")
+    });
+    assert_eq!(running(machine), "b");
+    let shown = machine.until("the report", SOON, "holdfast host show box1", |said| said.contains("8.0.0"));
+    let lines = shown.lines().filter(|line| line.contains("8.0.0")).collect::<Vec<_>>();
+    stand.saw(&lines.join(" | "));
+    table.row(stand, "offered by the hub", "fetched, tried, confirmed, reported");
 }
 
 fn leave(stand: &Stand) {
