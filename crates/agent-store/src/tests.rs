@@ -101,6 +101,8 @@ async fn a_second_agent_is_refused_and_a_newer_file_too() {
     drop(open(folder.path()).await);
     let raw = rusqlite::Connection::open(folder.path().join("agent.db")).unwrap();
     raw.pragma_update(None, "user_version", 99).unwrap();
+    // A newer agent that only added to the file would have left this as it was.
+    raw.execute("UPDATE schema_reader SET oldest = 99", []).unwrap();
     drop(raw);
     let refused = loop {
         match Store::open(folder.path(), at(0)) {

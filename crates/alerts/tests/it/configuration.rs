@@ -84,7 +84,7 @@ fn unknown_fields_and_values_are_refused_when_they_are_read() {
         ("grace = [{ matchers = [\"guest=~web.*\"] }]", "is a regular expression, which is not supported"),
         (
             "grace = [{ matchers = [\"code=CRASHED\"] }]",
-            "\"CRASHED\" is never the code of an incident: it is one of AUDIT_",
+            "\"CRASHED\" is never the code of an incident: it is one of AGENT_",
         ),
         ("grace = [{ matchers = [\"severity=high\"] }]", "it is one of info, warning, critical"),
         ("grace = [{ matchers = [\"cause=disk\"] }]", "it is one of clock, delivery, "),
