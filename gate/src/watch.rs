@@ -32,11 +32,11 @@ pub fn run(settings: &Settings) -> Result<(), GateError> {
         if subject.as_ref() != Some(&now_watched) {
             (watch, subject) = (Watch::default(), Some(now_watched));
             should_run = program(settings, &state)?;
-            restarted = false;
         }
         let evidence = agent::look(settings, &should_run);
-        // A verdict was stored, and this program ended before it could restart the agent.
-        if state.trial.is_none() && matches!(evidence, Evidence::OtherProgram(_)) && !restarted {
+        // A verdict was stored, and this program ended before it could restart the agent: there was no start since.
+        let no_start = state.trial.is_none() && state.watched_since().is_none();
+        if no_start && !restarted && evidence != Evidence::Stopped {
             restarted = true;
             unit::restart_agent(settings)?;
         }
@@ -54,7 +54,10 @@ pub fn run(settings: &Settings) -> Result<(), GateError> {
                 std::thread::sleep(settings.look_every);
             }
             Verdict::Good => conclude(settings, &state, None, &evidence)?,
-            Verdict::Bad(reason) => conclude(settings, &state, Some(reason), &evidence)?,
+            Verdict::Bad(reason) => {
+                restarted = true;
+                conclude(settings, &state, Some(reason), &evidence)?;
+            }
         }
     }
 }

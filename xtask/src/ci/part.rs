@@ -182,24 +182,6 @@ pub const ALL: &[Part] = &[
         ..ANYBODY
     },
     Part {
-        name: "tests",
-        suite: Suite::Test,
-        shows: "unit, story and conformance tests, and every fuzz target on changed seeds",
-        after: &["programs"],
-        limit: minutes(25),
-        run: work::tests,
-        ..ANYBODY
-    },
-    Part {
-        name: "process",
-        suite: Suite::E2e,
-        shows: "the real binaries, fed badly and killed at every point",
-        after: &["programs"],
-        limit: minutes(25),
-        run: work::process,
-        ..ANYBODY
-    },
-    Part {
         name: "package",
         suite: Suite::System,
         shows: "the four Debian packages, without an error that lintian finds",
@@ -219,6 +201,24 @@ pub const ALL: &[Part] = &[
         run: crate::host::run,
         // It waits most of its time.
         load: 1,
+        ..ANYBODY
+    },
+    Part {
+        name: "tests",
+        suite: Suite::Test,
+        shows: "unit, story and conformance tests, and every fuzz target on changed seeds",
+        after: &["programs"],
+        limit: minutes(25),
+        run: work::tests,
+        ..ANYBODY
+    },
+    Part {
+        name: "process",
+        suite: Suite::E2e,
+        shows: "the real binaries, fed badly and killed at every point",
+        after: &["programs"],
+        limit: minutes(25),
+        run: work::process,
         ..ANYBODY
     },
     Part {
