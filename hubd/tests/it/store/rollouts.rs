@@ -84,6 +84,7 @@ impl Fleet {
             problems: Vec::new(),
             unobserved_since: None,
             recipient: None,
+            maintenance: None,
             builds: Some(builds),
         };
         let sections =
