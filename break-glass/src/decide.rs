@@ -50,7 +50,9 @@ pub enum Refusal {
     #[error("break-glass is off on this host: root enables it in /etc/holdfast/break-glass.toml")]
     Off,
     /// Settings, keys or policy of root.
-    #[error("nothing was opened, because root's files cannot be used: {0}; see `holdfast-break-glass check`")]
+    #[error(
+        "nothing was opened, because root's files cannot be used: {0}; see `/usr/lib/holdfast/holdfast-break-glass check`"
+    )]
     Files(String),
     /// Not a signed job.
     #[error(transparent)]
@@ -71,11 +73,15 @@ pub enum Refusal {
     Often(u32),
     #[error("{0} orders are known and none may be forgotten yet: wait for the end of the oldest")]
     Full(usize),
-    #[error("way {way} is open until {until:.0}: wait, or root closes it with `holdfast-break-glass close`")]
+    #[error(
+        "way {way} is open until {until:.0}: wait, or root closes it with `/usr/lib/holdfast/holdfast-break-glass close`"
+    )]
     Busy { way: WayName, until: Timestamp },
     #[error("the order names {0} customers; at most {CUSTOMERS_MAX} are accepted")]
     Customers(usize),
-    #[error("root's settings have no way {0}: `holdfast-break-glass check` on the host lists them")]
+    #[error(
+        "root's settings have no way {0}: `/usr/lib/holdfast/holdfast-break-glass check` on the host lists them"
+    )]
     WayUnknown(WayName),
     #[error("way {way} is opened for at most {most} minutes, and the order says {asked}")]
     TooLong { way: WayName, asked: u16, most: u16 },

@@ -1,4 +1,4 @@
-//! One question to the running agent: is it healthy?
+//! The question to the running agent whether it is healthy.
 //!
 //! In: the agent's socket and the process that systemd started. Out: its answer, held to that process and its program.
 

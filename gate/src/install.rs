@@ -10,7 +10,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use agent_slots::machine::{Event, Refusal, next};
-use agent_slots::state::{Build, RefusedRelease, SlotsState};
+use agent_slots::state::{Build, RefusalCause, RefusedRelease, SlotsState};
 use held_files::held_folder::{self, HeldError, HeldFolder};
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::json::chain;
@@ -71,6 +71,25 @@ impl InstallError {
         }
     }
 
+    /// What would have to change before the same release is accepted.
+    const fn cause(&self) -> RefusalCause {
+        match self {
+            Self::Held { .. }
+            | Self::Read(_)
+            | Self::Keys(_)
+            | Self::Release(
+                ReleaseRefused::KeyUnknown { .. }
+                | ReleaseRefused::KeyRevoked { .. }
+                | ReleaseRefused::Missing { .. },
+            )
+            | Self::Refusal(Refusal::OnTrial { .. } | Refusal::Returning)
+            | Self::Program(_)
+            | Self::Copy(_)
+            | Self::Store(_) => RefusalCause::Host,
+            Self::Form(_) | Self::Release(_) | Self::NoAgent | Self::Refusal(_) => RefusalCause::Release,
+        }
+    }
+
     /// The stable code.
     fn code(&self) -> String {
         match self {
@@ -103,7 +122,7 @@ pub fn by_hand(settings: &Settings, release: &Path, program: &Path) -> Result<()
     let state = take(settings, &store, &state, &release, program)?;
     let version = state.trial_build().map(|build| build.version.to_string()).unwrap_or_default();
     println!(
-        "version {version} is on trial from the next start on: `systemctl restart agentd`, then `holdfast-agent-gate status`"
+        "version {version} is on trial from the next start on: `systemctl restart agentd`, then `/usr/lib/holdfast/holdfast-agent-gate status`"
     );
     Ok(())
 }
@@ -147,6 +166,7 @@ pub fn offered(settings: &Settings, store: &Store, state: SlotsState) -> Result<
                 manifest,
                 code: error.code(),
                 why: chain(&error).chars().take(500).collect(),
+                cause: error.cause(),
                 at: Some(clock::wall()),
             };
             eprintln!("the agent's update is refused ({}): {}", refused.code, refused.why);

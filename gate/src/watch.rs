@@ -1,6 +1,6 @@
-//! The watch over a build on trial, and over the one that was put back.
+//! The watch over a running build, until there is a verdict.
 //!
-//! In: the state, and a look at the agent every two seconds. Out: the verdict, stored before anything is done by it; a
+//! In: the state, and the answer of the agent every two seconds, of a build on trial or of the one that was put back. Out: the verdict, stored before anything is done by it; a
 //! restart of the agent after a verdict against a build. It ends when nothing is watched. Killed, it is started again by
 //! systemd, and takes a whole health window anew; the deadline goes on.
 

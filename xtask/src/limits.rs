@@ -12,7 +12,7 @@ use regex::Regex;
 pub const PAGE: &str = "docs/limits.md";
 
 /// What is read, by program.
-const PROGRAMS: [(&str, &[&str]); 7] = [
+const PROGRAMS: [(&str, &[&str]); 8] = [
     (
         "Agent",
         &[
@@ -27,6 +27,7 @@ const PROGRAMS: [(&str, &[&str]); 7] = [
     ("Hub", &["hubd/src"]),
     ("Guest agent", &["guestd/src"]),
     ("Break-glass", &["break-glass/src"]),
+    ("Gate of the agent", &["gate/src", "crates/agent-slots/src"]),
     ("Helper and image builder", &["helper/src", "golden/src"]),
     (
         "Documents, signatures and files",

@@ -131,7 +131,7 @@ impl AgentUpdateTask {
         let offer = Offer { version, manifest: manifest_sha256 };
         // Where this program is older than the package's, the gate would have started that one.
         let packaged = env!("CARGO_PKG_VERSION").parse().unwrap_or(VersionNumber::new(0, 0, 0));
-        if let Err(why) = judge_offer(&offer, packaged, (self.slots)().as_ref()) {
+        if let Err(why) = judge_offer(&offer, packaged, (self.slots)().as_ref(), self.clock.now()) {
             match why {
                 NotFetched::NotNewer | NotFetched::Busy => {}
                 NotFetched::Failed | NotFetched::Refused => {

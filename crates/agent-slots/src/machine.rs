@@ -65,7 +65,9 @@ pub enum Refusal {
         "this build of version {version} failed on this host: it is refused until a new manifest of it is signed"
     )]
     FailedBefore { version: VersionNumber },
-    #[error("version {version} is on trial: wait for the verdict (`holdfast-agent-gate status`)")]
+    #[error(
+        "version {version} is on trial: wait for the verdict (`/usr/lib/holdfast/holdfast-agent-gate status`)"
+    )]
     OnTrial { version: VersionNumber },
     #[error("the build before is still being watched after a failed update: try again later")]
     Returning,

@@ -5,8 +5,12 @@
 
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::release::VersionNumber;
+use jiff::{SignedDuration, Timestamp};
 
-use crate::state::{Returning, SlotsState};
+use crate::state::{RefusalCause, Returning, SlotsState};
+
+/// Each attempt is a download and a restart. Somebody may have laid down keys or made room since.
+const TRY_AGAIN: SignedDuration = SignedDuration::from_hours(24);
 
 /// A release that is offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +29,7 @@ pub enum NotFetched {
     Busy,
     /// It failed here, and was not signed anew.
     Failed,
-    /// The gate refused it.
+    /// The gate refused it: for good, or less than a day ago.
     Refused,
 }
 
@@ -37,6 +41,7 @@ pub fn judge_offer(
     offer: &Offer,
     packaged: VersionNumber,
     state: Option<&SlotsState>,
+    now: Timestamp,
 ) -> Result<(), NotFetched> {
     let nothing = SlotsState::default();
     let state = state.unwrap_or(&nothing);
@@ -51,10 +56,12 @@ pub fn judge_offer(
     if failed.into_iter().any(|failure| failure.build.manifest == offer.manifest) {
         return Err(NotFetched::Failed);
     }
-    if state.refused.as_ref().is_some_and(|refused| refused.manifest.as_ref() == Some(&offer.manifest)) {
-        return Err(NotFetched::Refused);
+    let refused = state.refused.iter().find(|refused| refused.manifest.as_ref() == Some(&offer.manifest));
+    match refused.map(|refused| (refused.cause, refused.at)) {
+        None => Ok(()),
+        Some((RefusalCause::Host, Some(at))) if now.duration_since(at) >= TRY_AGAIN => Ok(()),
+        Some((RefusalCause::Host | RefusalCause::Release, _)) => Err(NotFetched::Refused),
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -66,6 +73,10 @@ mod tests {
         Offer { version: VersionNumber::new(number, 0, 0), manifest: Sha256Text::of(&number.to_be_bytes()) }
     }
 
+    fn now() -> Timestamp {
+        Timestamp::from_second(1_800_000_000).unwrap()
+    }
+
     fn build(number: u32) -> Build {
         let Offer { version, manifest } = offer(number);
         Build { version, sha256: Sha256Text::of(b"program"), manifest }
@@ -74,9 +85,9 @@ mod tests {
     #[test]
     fn only_what_the_gate_could_take_is_fetched() {
         let packaged = VersionNumber::new(1, 0, 0);
-        let judge = |number, state: &SlotsState| judge_offer(&offer(number), packaged, Some(state));
-        assert_eq!(judge_offer(&offer(2), packaged, None), Ok(()));
-        assert_eq!(judge_offer(&offer(1), packaged, None), Err(NotFetched::NotNewer));
+        let judge = |number, state: &SlotsState| judge_offer(&offer(number), packaged, Some(state), now());
+        assert_eq!(judge_offer(&offer(2), packaged, None, now()), Ok(()));
+        assert_eq!(judge_offer(&offer(1), packaged, None, now()), Err(NotFetched::NotNewer));
         let mut state = SlotsState { a: Content::Holds(build(3)), ..SlotsState::default() };
         state.trial = Some(Trial { slot: Slot::A, starts_left: 3, began: None });
         assert_eq!(judge(4, &state), Err(NotFetched::Busy));
@@ -88,8 +99,23 @@ mod tests {
         state.failures[0].reason = FailReason::Damaged;
         assert_eq!(judge(4, &state), Ok(()), "its bytes were damaged here");
         let (code, why) = ("EXPIRED".to_owned(), String::new());
-        state.refused = Some(RefusedRelease { manifest: Some(offer(5).manifest), code, why, at: None });
+        let manifest = Some(offer(5).manifest);
+        let refused = |cause, hours| {
+            let at = Some(now() - SignedDuration::from_hours(hours));
+            Some(RefusedRelease {
+                manifest: manifest.clone(),
+                code: code.clone(),
+                why: why.clone(),
+                cause,
+                at,
+            })
+        };
+        state.refused = refused(RefusalCause::Release, 25);
         assert_eq!((judge(5, &state), judge(6, &state)), (Err(NotFetched::Refused), Ok(())));
+        state.refused = refused(RefusalCause::Host, 23);
+        assert_eq!(judge(5, &state), Err(NotFetched::Refused));
+        state.refused = refused(RefusalCause::Host, 25);
+        assert_eq!(judge(5, &state), Ok(()), "the host may have keys now");
         state.returning = Returning::Watched { began: None };
         assert_eq!(judge(6, &state), Err(NotFetched::Busy));
     }

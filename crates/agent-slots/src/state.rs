@@ -224,8 +224,20 @@ pub struct RefusedRelease {
     pub code: String,
     /// One sentence.
     pub why: String,
+    /// What would have to change.
+    pub cause: RefusalCause,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
+}
+
+/// What a refusal is due to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalCause {
+    /// The release itself: this manifest is refused for good.
+    Release,
+    /// Something on the host, such as its keys or its disk: the same release may be accepted later.
+    Host,
 }
 
 impl SlotsState {

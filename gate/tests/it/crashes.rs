@@ -1,4 +1,4 @@
-//! Tests of an end at every point: the next start always finds a program that may run.
+//! Tests of a program that is killed at each point.
 
 use super::host::{Host, Recipe};
 use super::is_root;

@@ -1,4 +1,4 @@
-//! A host in a folder: settings, keys, releases, and the gate as a command.
+//! A host in a folder: settings, keys, releases, gate.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

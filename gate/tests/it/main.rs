@@ -1,4 +1,4 @@
-//! Tests of the gate as the program that it is, in a folder of its own.
+//! Tests of the gate as a program.
 //!
 //! Keys and signatures are those of `ssh-keygen`; systemd is a script that notes what it is asked. Only root has a gate:
 //! as another user there is nothing to test.

@@ -1,4 +1,4 @@
-//! Tests of releases that are not taken. Nothing changes, and the reason is kept.
+//! Tests of releases that are not taken.
 
 use super::host::{Host, Recipe, shown};
 use super::is_root;

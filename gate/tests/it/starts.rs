@@ -1,4 +1,4 @@
-//! Tests of starts: which program runs, and when a build has had its starts.
+//! Tests of the program that a start runs.
 
 use serde_json::Value;
 
@@ -51,7 +51,8 @@ fn an_offer_of_the_agent_is_taken_at_the_next_start_and_once() {
     // A second one waits for the verdict on the first.
     host.offers(&host.release("eight", &Recipe { version: "8.0.0", ..Recipe::default() }));
     assert_eq!(host.starts(), "a");
-    assert_eq!(host.status()["refused"]["code"], "ON_TRIAL");
+    let refused = host.status()["refused"].clone();
+    assert_eq!((&refused["code"], &refused["cause"]), (&"ON_TRIAL".into(), &"host".into()));
     // A link in the agent's folder leads root nowhere.
     std::os::unix::fs::symlink("/etc/shadow", host.path("agent/update/agentd")).unwrap();
     std::fs::write(host.path("agent/update/release.json"), "{}").unwrap();

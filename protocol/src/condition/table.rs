@@ -84,7 +84,7 @@ const NOTHING: Inhibits = Inhibits::Nothing;
 conditions! {
     AgentUpdateFailed = "AGENT_UPDATE_FAILED", Warning, [Host], 0 s, Safe, Hub, NOTHING,
         "A release of the agent was refused on the host, or failed its trial and was taken back.",
-        "See why with `holdfast host show HOST`, or `holdfast-agent-gate status` on the host; then release a newer version, or sign a new manifest.";
+        "See why with `holdfast host show HOST`, or `/usr/lib/holdfast/holdfast-agent-gate status` on the host; then release a newer version, or sign a new manifest.";
     AuditChainBroken = "AUDIT_CHAIN_BROKEN", Critical, [Host], 0 s, Endangered, Tampering, NOTHING,
         "The audit of the host no longer continues from what the hub has seen of it.",
         "Keep the host as it is, and compare: `agentd audit verify` there, then `holdfast audit verify FILE`. If its records were replaced on purpose, revoke the host and admit it again.";
@@ -108,7 +108,7 @@ conditions! {
         "Compare the key of the storage entry with the document: `agentd doctor` on the host.";
     BreakGlassOpen = "BREAK_GLASS_OPEN", Warning, [Host Guest], 0 s, Safe, Trust, NOTHING,
         "A signed order opened a way into the host for a person, for a bounded time.",
-        "See who opened it and until when with `holdfast host show HOST`; root closes it early with `holdfast-break-glass close`.";
+        "See who opened it and until when with `holdfast host show HOST`; root closes it early with `/usr/lib/holdfast/holdfast-break-glass close`.";
     BulkChangeHeld = "BULK_CHANGE_HELD", Warning, [Host Guest], 60 s, Safe, Trust, NOTHING,
         "More guests would stop, restart or be resized at once than the change brake allows.",
         "See what is held with `holdfast host show HOST`; release it with `holdfast sign HOST`, or correct the document.";

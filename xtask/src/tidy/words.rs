@@ -13,6 +13,7 @@ const DONE: &[&str] = &[
     "break-glass/",
     "crates/",
     "fuzz/",
+    "gate/",
     "golden/",
     "guestd/",
     "helper/",
