@@ -4,6 +4,7 @@
 //! folder, so that its contents can be compared from outside. Nothing of the machine beneath is shared but the kernel.
 
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::symlink;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -18,6 +19,8 @@ const BOOT: Duration = Duration::from_secs(120);
 /// nspawn's exit code when the system inside requested a restart and there is no unit that does it.
 const STARTED_AGAIN: i32 = 133;
 const NAME: &str = "pve1";
+/// Debian's timers by the time of day: they take apt's lock and write files, in whichever chapter the hour falls.
+const BY_TIME_OF_DAY: &[&str] = &["apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer"];
 
 /// nspawn needs the unified control group hierarchy at its usual place, and a group of its own in it. On a machine with
 /// the old hierarchies it gets both in a mount namespace of its own. The machine's own view does not change.
@@ -45,7 +48,7 @@ struct On {
 }
 
 impl Machine {
-    /// Unpacks an archive.
+    /// Unpacks an archive, and masks the timers of its Debian.
     pub fn unpack(archive: &Path, folder: &Path) -> Self {
         let root = folder.join("root");
         std::fs::create_dir(&root).unwrap();
@@ -56,6 +59,9 @@ impl Machine {
             .arg(&root)
             .arg("--file")
             .arg(archive));
+        for timer in BY_TIME_OF_DAY {
+            symlink("/dev/null", root.join("etc/systemd/system").join(timer)).unwrap();
+        }
         Self { root, console: folder.join("console.log"), devices: Vec::new(), on: None }
     }
 
