@@ -4,7 +4,7 @@
 //! error. `run` is here; every command that a person runs is in `agent-admin`.
 
 use agent_admin::{
-    audit, doctor, enroll, escrow, golden, metrics, parked, recover, recovery, release, rescue,
+    audit, break_glass, doctor, enroll, escrow, golden, metrics, parked, recover, recovery, release, rescue,
     restore_tests, setup, status, storage, unfreeze,
 };
 use clap::{Parser, Subcommand};
@@ -52,6 +52,8 @@ enum Command {
     /// Recovery codes: make one, try it, replace it, show the state of all.
     #[command(subcommand)]
     Escrow(escrow::EscrowCommand),
+    /// Print settings of break-glass for this host, for root to check and to complete.
+    BreakGlass(break_glass::BreakGlassArguments),
     /// Let a guest use the local API again after it was frozen because two held its claim or its token.
     Thaw(unfreeze::ThawArguments),
     /// Images that guests are made from: build one, show them, request an approval.
@@ -113,6 +115,9 @@ pub enum CommandError {
     /// `restore-tests`.
     #[error(transparent)]
     RestoreTests(#[from] restore_tests::RestoreTestsError),
+    /// `break-glass`.
+    #[error(transparent)]
+    BreakGlass(#[from] break_glass::BreakGlassError),
     /// `audit`.
     #[error(transparent)]
     Audit(#[from] audit::AuditError),
@@ -139,6 +144,7 @@ impl CommandError {
             Self::Metrics(error) => error.exit_code(),
             Self::Rescue(error) => error.exit_code(),
             Self::RestoreTests(error) => error.exit_code(),
+            Self::BreakGlass(error) => error.exit_code(),
             Self::Audit(error) => error.exit_code(),
         }
     }
@@ -179,6 +185,7 @@ fn dispatch(command: Command) -> Result<(), CommandError> {
         Command::Metrics(arguments) => Ok(metrics::run(&arguments)?),
         Command::Rescue(arguments) => Ok(rescue::run(&arguments)?),
         Command::RestoreTests(arguments) => Ok(restore_tests::run(&arguments)?),
+        Command::BreakGlass(arguments) => Ok(break_glass::run(&arguments)?),
         Command::Audit(arguments) => Ok(audit::run(&arguments)?),
         Command::Run(arguments) => Ok(run::run(&arguments)?),
         Command::Setup(arguments) => Ok(setup::run(&arguments)?),

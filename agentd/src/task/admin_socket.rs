@@ -107,6 +107,7 @@ impl StatusTask {
             at: self.clock.now(),
             seen_at: self.view.borrow().seen_at,
             times: ObservedTimes::of(&self.view.borrow().times),
+            host_id: Some(self.host),
             host_name: self.own.name.clone(),
             fingerprint: self.own.fingerprint.clone(),
             hub: self.hub.clone(),

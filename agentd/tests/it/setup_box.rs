@@ -220,6 +220,32 @@ fn operators_and_policy_are_laid_down_once() {
     assert_eq!(the_box.read("log"), log, "Proxmox was not even asked");
 }
 
+/// No job changes who may sign releases, so root replaces them here, and is shown that it happens.
+#[test]
+fn release_keys_are_laid_down_and_replaced() {
+    let the_box = TheBox::new();
+    let file = |name: &str, text: &str| {
+        std::fs::write(the_box.path(name), text).unwrap();
+        the_box.path(name).display().to_string()
+    };
+    let (first, second) = (file("first", ALICE), file("second", &ALICE.replacen("alice", "bob", 1)));
+    the_box.json(&["--release-keys", &first, "--yes"]);
+    assert_eq!(the_box.read("etc/release-keys"), ALICE);
+    assert_eq!(std::fs::metadata(the_box.path("etc/release-keys")).unwrap().mode() & 0o777, 0o644);
+    assert_eq!(the_box.json(&["--release-keys", &first, "--yes"])["to_do"], 0, "again changes nothing");
+    assert_eq!(the_box.json(&["--yes"])["to_do"], 0, "nor does a run that does not name them");
+
+    let planned = the_box.json(&["--release-keys", &second, "--dry-run"])["steps"].to_string();
+    assert!(planned.contains("release keys (bob)") && planned.contains("will be replaced"), "{planned}");
+    the_box.json(&["--release-keys", &second, "--yes"]);
+    assert!(the_box.read("etc/release-keys").starts_with("bob "));
+
+    let jobs_alone = ALICE.replacen("alice", "alice namespaces=\"holdfast-job\"", 1);
+    let refused = the_box.run(&["--release-keys", &file("jobs", &jobs_alone), "--yes"]);
+    assert_eq!(refused.status.code(), Some(64));
+    assert!(the_box.read("etc/release-keys").starts_with("bob "));
+}
+
 #[test]
 fn what_the_agent_would_not_take_is_never_laid_down() {
     let the_box = TheBox::new();

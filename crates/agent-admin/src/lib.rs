@@ -34,6 +34,7 @@ use crate::port::clock::{Clock, RealClock};
 
 mod ago;
 pub mod audit;
+pub mod break_glass;
 mod code_prompt;
 pub mod doctor;
 mod drop_privileges;

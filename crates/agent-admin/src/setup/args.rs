@@ -3,7 +3,7 @@
 //! Input: the command line, and on a Proxmox host its certificate and name. Output: [`Choices`], or the missing
 //! arguments. A golden's archive is hashed here: naming it to `setup` is how root approves it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::net::SocketAddr;
@@ -16,13 +16,12 @@ use holdfast_protocol::pin::{Pin, PinKind, PinSet};
 use holdfast_protocol::size::{Cores, MemoryMib, VlanTag};
 use holdfast_trust::operators::OperatorsError;
 use holdfast_trust::policy::PolicyError;
-use holdfast_trust::{Operators, Policy};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use sha2::{Digest, Sha256};
 
-use super::plan::{Choices, Golden, Scratch, Trust, archive_vmid};
-use super::test_bridge;
+use super::plan::{Choices, Golden, Scratch, archive_vmid};
+use super::{signer_files, test_bridge};
 use crate::Output;
 use crate::model::addresses::AddressRange;
 use crate::model::policy::{GoldenDump, TestBridge};
@@ -129,6 +128,10 @@ pub struct SetupArguments {
     /// apply.
     #[arg(long, value_name = "FILE", requires = "operators")]
     pub(super) policy: Option<PathBuf>,
+    /// Who may sign releases of the agent for this host: a file of public keys in the form of the operators file,
+    /// installed as root's. Without it the agent is updated by its package alone.
+    #[arg(long, value_name = "FILE")]
+    pub(super) release_keys: Option<PathBuf>,
     /// The folder for persistent data.
     #[arg(long, default_value = "/var/lib/holdfast", default_value_if("remove", "true", None))]
     pub(super) state_dir: Option<PathBuf>,
@@ -301,7 +304,7 @@ pub enum ChoiceError {
         archive: VolumeId,
     },
     /// A file of operators or a policy cannot be read.
-    #[error("{} cannot be read: name the operators file and the policy by --operators and --policy", path.display())]
+    #[error("{} cannot be read: name the files by --operators, --policy and --release-keys", path.display())]
     TrustFile {
         /// The file.
         path: PathBuf,
@@ -317,6 +320,21 @@ pub enum ChoiceError {
         /// Why.
         #[source]
         source: OperatorsError,
+    },
+    /// It is no file of release keys.
+    #[error("{} is no file of release keys that the gate would take: correct it", path.display())]
+    ReleaseKeys {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: OperatorsError,
+    },
+    /// It names keys, and none of them may sign releases.
+    #[error("{} has no key for releases: no line allows the namespace holdfast-release", path.display())]
+    NoReleaseKey {
+        /// The file.
+        path: PathBuf,
     },
     /// It is no policy.
     #[error("{} is no policy that the agent would take: correct it", path.display())]
@@ -362,7 +380,8 @@ impl SetupArguments {
             vmid_range: chosen(&self.vmid_range, "--vmid-range")?,
             goldens: self.goldens.iter().map(golden).collect::<Result<_, _>>()?,
             golden_dump: self.golden_dump.clone(),
-            trust: trust(self.operators.as_deref(), self.policy.as_deref())?,
+            trust: signer_files::trust(self.operators.as_deref(), self.policy.as_deref())?,
+            release_keys: signer_files::release_keys(self.release_keys.as_deref())?,
             listen: self.listen.clone(),
             state_dir,
             config: self.config.config.clone(),
@@ -424,34 +443,6 @@ fn chosen<T: Clone>(choice: &Option<T>, name: &'static str) -> Result<T, ChoiceE
 /// Files are named from the top, so that a service finds them, too.
 pub(super) fn absolute(path: &Path) -> Result<(), ChoiceError> {
     if path.is_absolute() { Ok(()) } else { Err(ChoiceError::Relative { path: path.to_owned() }) }
-}
-
-/// Larger than either may be; their parsers report that.
-const TRUST_BYTES_MAX: u64 = 128 * 1024;
-
-/// Reads both files as the agent will, so that files which it would refuse are never installed.
-fn trust(operators: Option<&Path>, policy: Option<&Path>) -> Result<Option<Trust>, ChoiceError> {
-    let read = |path: &Path| {
-        let failed = |source| ChoiceError::TrustFile { path: path.to_owned(), source };
-        let mut text = String::new();
-        File::open(path).map_err(failed)?.take(TRUST_BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
-        Ok(text)
-    };
-    let Some(path) = operators else { return Ok(None) };
-    let text = read(path)?;
-    let known =
-        Operators::parse(&text).map_err(|source| ChoiceError::Operators { path: path.to_owned(), source })?;
-    let names: BTreeSet<String> = known.holders().map(|(name, _)| name.to_string()).collect();
-    let policy = match policy {
-        None => None,
-        Some(path) => {
-            let text = read(path)?;
-            Policy::parse(&text, &known)
-                .map_err(|source| ChoiceError::Policy { path: path.to_owned(), source })?;
-            Some(text)
-        }
-    };
-    Ok(Some(Trust { operators: text, policy, names: names.into_iter().collect() }))
 }
 
 fn golden(argument: &GoldenArgument) -> Result<Golden, ChoiceError> {

@@ -21,6 +21,7 @@ mod remove;
 mod restart;
 mod script;
 mod show;
+mod signer_files;
 mod test_bridge;
 mod trust;
 pub mod write;

@@ -13,6 +13,7 @@ use holdfast_protocol::pin::PinSet;
 use holdfast_protocol::size::{Cores, MemoryMib, VlanTag};
 
 use super::privilege::{PLACES, Place, pve_role, pve_roles};
+use super::signer_files::{ReleaseKeysFile, Trust};
 use crate::model::addresses::AddressRange;
 use crate::model::policy::{GoldenDump, TestBridge};
 use crate::port::pve::{AclPath, Role, VolumeId};
@@ -28,17 +29,6 @@ pub struct Golden {
     pub sha256: String,
     /// The archive as a file.
     pub file: PathBuf,
-}
-
-/// Who may sign for this host from its first day.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trust {
-    /// The operators file.
-    pub operators: String,
-    /// The policy; without one the built-in rules hold.
-    pub policy: Option<String>,
-    /// The names in the operators file.
-    pub names: Vec<String>,
 }
 
 /// The operator's choices.
@@ -73,6 +63,8 @@ pub struct Choices {
     pub golden_dump: Option<GoldenDump>,
     /// Who may sign, where those files are installed now.
     pub trust: Option<Trust>,
+    /// Who may sign releases, where that file is installed now.
+    pub release_keys: Option<ReleaseKeysFile>,
     /// Where guests reach the agent.
     pub listen: Vec<SocketAddr>,
     /// The state folder.
@@ -361,6 +353,10 @@ pub(crate) mod tests {
                 operators: "alice ssh-ed25519 AAAA\n".to_owned(),
                 policy: Some("version = 1\n".to_owned()),
                 names: vec!["alice".to_owned()],
+            }),
+            release_keys: Some(ReleaseKeysFile {
+                text: "ada ssh-ed25519 AAAA\n".to_owned(),
+                names: vec!["ada".to_owned()],
             }),
             listen: vec!["10.66.0.1:8443".parse().unwrap()],
             state_dir: "/var/lib/holdfast".into(),

@@ -59,12 +59,18 @@ pub fn script(choices: &Choices) -> String {
         add("");
         add(&helper_lines(choices, user));
     }
+    let [operators, policy, release_keys] = super::trust::files(&choices.config);
     if let Some(trust) = &choices.trust {
         add("");
         add("# Who may sign. Others that lie there are never replaced: a signed policy_update does that.");
-        let [operators, policy] = super::trust::files(&choices.config);
         add(&laid_down(&operators, &trust.operators));
         trust.policy.iter().for_each(|text| add(&laid_down(&policy, text)));
+    }
+    if let Some(keys) = &choices.release_keys {
+        add("");
+        add("# Who may sign releases of the agent.");
+        let (file, text) = (path(&release_keys), keys.text.trim_end_matches('\n'));
+        add(&format!("umask 022\ncat > {file} <<'TRUST'\n{text}\nTRUST"));
     }
     text
 }

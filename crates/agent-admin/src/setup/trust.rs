@@ -1,8 +1,9 @@
-//! The operators file and policy, installed by `setup`.
+//! The operators file, policy and release keys, installed by `setup`.
 //!
 //! Input: their checked texts, and the files on the host with the ones in use there. Output: steps, or the refusal to
-//! replace who may sign. A signed `policy_update` exists for that: anyone who could replace them here by running a
-//! command again would need no signature. Deliberately absent: putting them into use; the agent does that at its start.
+//! replace who may sign jobs. A signed `policy_update` exists for that: anyone who could replace them here by running a
+//! command again would need no signature. No job changes the release keys: root alone replaces them, here too.
+//! Deliberately absent: putting them into use; the agent and the gate do that at their start.
 
 use std::path::{Path, PathBuf};
 
@@ -10,18 +11,19 @@ use holdfast_protocol::audit::hex;
 use sha2::{Digest, Sha256};
 
 use super::diff::StepState;
-use super::local::{LocalAct, LocalError, LocalStep};
-use super::plan::{Choices, Trust};
+use super::local::{LocalAct, LocalError, LocalStep, file_state};
+use super::plan::Choices;
+use super::signer_files::{ReleaseKeysFile, Trust};
 use crate::port::admin_socket;
 use crate::port::atomic_file;
 
 /// Larger than either may be.
 const BYTES_MAX: u64 = 128 * 1024;
 
-/// The two files next to the settings.
+/// The files next to the settings: operators, policy, release keys.
 #[must_use]
-pub fn files(config: &Path) -> [PathBuf; 2] {
-    ["operators", "policy.toml"].map(|name| config.with_file_name(name))
+pub fn files(config: &Path) -> [PathBuf; 3] {
+    ["operators", "policy.toml", "release-keys"].map(|name| config.with_file_name(name))
 }
 
 /// The steps that install them, where they were named.
@@ -29,8 +31,9 @@ pub fn files(config: &Path) -> [PathBuf; 2] {
 /// # Errors
 /// When other files are there, or other texts are in use.
 pub fn steps(choices: &Choices) -> Result<Vec<LocalStep>, LocalError> {
-    let Some(trust) = &choices.trust else { return Ok(Vec::new()) };
-    let [operators, policy] = files(&choices.config);
+    let [operators, policy, release_keys] = files(&choices.config);
+    let keys = choices.release_keys.as_ref().map(|keys| replaceable(&release_keys, keys)).transpose()?;
+    let Some(trust) = &choices.trust else { return Ok(keys.into_iter().collect()) };
     let mut steps = vec![step(&operators, &trust.operators, &names(trust))?];
     if let Some(text) = &trust.policy {
         steps.push(step(&policy, text, "policy")?);
@@ -40,7 +43,16 @@ pub fn steps(choices: &Choices) -> Result<Vec<LocalStep>, LocalError> {
     if steps.iter().any(|step| step.status != StepState::Done) {
         in_use(choices, trust)?;
     }
+    steps.extend(keys);
     Ok(steps)
+}
+
+/// Installs the release keys, also in the place of others.
+fn replaceable(path: &Path, keys: &ReleaseKeysFile) -> Result<LocalStep, LocalError> {
+    let differs = StepState::Differs("other release keys are there, and will be replaced");
+    let status = file_state(path, &keys.text, differs)?;
+    let names = keys.names.join(", ");
+    Ok(installed(path, &keys.text, &format!("release keys ({names})"), status))
 }
 
 fn names(trust: &Trust) -> String {
@@ -53,10 +65,14 @@ fn step(path: &Path, text: &str, what: &str) -> Result<LocalStep, LocalError> {
         Some(old) if old == text => StepState::Done,
         Some(old) => return Err(LocalError::OtherTrust { path: path.to_owned(), why: said(&old) }),
     };
+    Ok(installed(path, text, what, status))
+}
+
+fn installed(path: &Path, text: &str, what: &str, status: StepState) -> LocalStep {
     let sha = hex(&Sha256::digest(text.as_bytes()));
     let what = format!("{what}, sha256 {}…, in {}", sha.get(..12).unwrap_or_default(), path.display());
     let act = LocalAct::TrustFile { path: path.to_owned(), text: text.to_owned() };
-    Ok(LocalStep { what, status, act })
+    LocalStep { what, status, act }
 }
 
 fn there(path: &Path) -> Result<Option<String>, LocalError> {
@@ -75,6 +91,6 @@ fn in_use(choices: &Choices, trust: &Trust) -> Result<(), LocalError> {
     if used == hex(&Sha256::digest(trust.operators.as_bytes())) {
         return Ok(());
     }
-    let [path, _] = files(&choices.config);
+    let [path, ..] = files(&choices.config);
     Err(LocalError::OtherTrust { path, why: format!("the running agent goes by others (sha256 {used})") })
 }

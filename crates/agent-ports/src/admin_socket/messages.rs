@@ -2,7 +2,7 @@
 
 use agent_slots::health::AgentHealth;
 use holdfast_protocol::envelope::ErrorBody;
-use holdfast_protocol::id::{GuestUid, HostName, OperationId};
+use holdfast_protocol::id::{GuestUid, HostId, HostName, OperationId};
 use holdfast_protocol::job::HostFingerprint;
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::operation::OperationView;
@@ -250,6 +250,9 @@ pub struct AgentStatus {
     /// When the facts of that observation were found.
     #[serde(default)]
     pub times: ObservedTimes,
+    /// The hub's id of this host. An agent of before this field does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_id: Option<HostId>,
     /// The operators' name for this host.
     pub host_name: HostName,
     /// Its short fingerprint. An operator's `holdfast host pin` shows the same one, unless there is an attacker in
