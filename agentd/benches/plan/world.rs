@@ -114,6 +114,7 @@ impl World {
             golden_roots: BTreeMap::new(),
             listings: BTreeMap::new(),
             controllers: BTreeMap::new(),
+            missing_controllers: BTreeMap::new(),
             bridge_mtu: None,
             bridge_net: agentd::model::addresses::BridgeNet::default(),
         };

@@ -87,6 +87,7 @@ use holdfast_protocol::pin::Pin;
 use tokio::sync::watch;
 
 use crate::model::limits;
+use crate::model::observed::MissingControllers;
 use crate::model::offsite::Pruners;
 use crate::model::view::ProgressLines;
 use crate::operation::{Makes, Operation};
@@ -117,6 +118,8 @@ pub struct Ports {
     pub heavy: HeavyLane,
     /// The controllers' bytes that guests fetch.
     pub artifacts: Artifacts,
+    /// Those that the hub did not give.
+    pub missing_controllers: watch::Receiver<Arc<MissingControllers>>,
     /// Hashes of archives that were checked.
     pub digests: Arc<DigestCache>,
     /// The latest line of each operation under way, for people who watch.
@@ -162,6 +165,7 @@ impl Ports {
             bridges: Bridges::of_the_kernel(),
             heavy: HeavyLane::new(limits::HEAVY_AT_ONCE),
             artifacts: Artifacts::none(),
+            missing_controllers: watch::channel(Arc::default()).1,
             digests: Arc::new(DigestCache::default()),
             lines,
             failpoints: failpoint::from_environment(),

@@ -23,6 +23,7 @@ use crate::execute::slots::HeavyLane;
 use crate::execute::{GuestEndpoint, Ports};
 use crate::model::hardware_health::HardwareView;
 use crate::model::limits;
+use crate::model::observed::MissingControllers;
 use crate::model::offsite::Pruners;
 use crate::model::policy::TestPlace;
 use crate::model::storage::StorageView;
@@ -46,6 +47,7 @@ use crate::settings::Settings;
 use crate::task::admin_socket::StatusTask;
 use crate::task::agent_update::AgentUpdateTask;
 use crate::task::break_glass::{BreakGlassTask, SharedStatus};
+use crate::task::controller_fetch::ControllerFetchTask;
 use crate::task::escrow::{EscrowTask, HubCopies};
 use crate::task::guest_audit::GuestAuditTask;
 use crate::task::hardware::HardwareTask;
@@ -74,6 +76,7 @@ struct Wires {
     usage: UsageQueue,
     levels: watch::Sender<Arc<UsageLevels>>,
     break_glass: watch::Sender<SharedStatus>,
+    missing_controllers: watch::Sender<Arc<MissingControllers>>,
     lines: watch::Sender<ProgressLines>,
     heavy: HeavyLane,
     failpoints: Arc<dyn Failpoints>,
@@ -96,6 +99,7 @@ pub(super) fn start(
         usage: UsageQueue::default(),
         levels: watch::channel(Arc::new(UsageLevels::default())).0,
         break_glass: watch::channel(SharedStatus::default()).0,
+        missing_controllers: watch::channel(Arc::default()).0,
         lines: watch::channel(ProgressLines::new()).0,
         heavy: HeavyLane::new(limits::HEAVY_AT_ONCE),
         failpoints: failpoint::from_environment(),
@@ -127,6 +131,7 @@ pub(super) fn start(
     start_tellers(&mut tasks, &parts, &wires, (at_guests, refused_files), stop);
     start_storage(&mut tasks, &parts, &wires, stop);
     start_evidence(&mut tasks, settings, &parts, stop);
+    start_controller_fetch(&mut tasks, &parts, &wires, stop);
     start_upkeep(&mut tasks, settings, &parts, &wires, stop);
     start_hub_alarm(&mut tasks, settings, &parts, &wires, stop)?;
     start_reconcile(&mut tasks, settings, &parts, &wires, guest_listener, stop);
@@ -386,6 +391,23 @@ fn start_evidence(tasks: &mut Tasks, settings: &Settings, parts: &Parts, stop: &
     });
 }
 
+/// Builds of the guest agent, from the hub.
+fn start_controller_fetch(tasks: &mut Tasks, parts: &Parts, wires: &Wires, stop: &Stop) {
+    let fetch = ControllerFetchTask {
+        store: parts.store.clone(),
+        folder: parts.folder.clone(),
+        dial: Arc::new(Hub::enrolled),
+        artifacts: parts.artifacts.clone(),
+        missing: wires.missing_controllers.clone(),
+        clock: Arc::clone(&parts.clock),
+    };
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        fetch.run(stop).await;
+        "controller_fetch"
+    });
+}
+
 /// An orderly stop, as systemd would ask for it; systemd then starts the agent again.
 fn stop_this_process() {
     if let Err(error) =
@@ -468,8 +490,18 @@ fn start_reconcile(
     let (lines, heavy) = (wires.lines.clone(), wires.heavy.clone());
     let (scratch, failpoints) = (parts.scratch.clone(), Arc::clone(&wires.failpoints));
     let (pruners, artifacts) = (wires.pruners.subscribe(), parts.artifacts.clone());
-    let targets = wires.targets.clone();
-    let ports = Ports { scratch, lines, heavy, failpoints, pruners, artifacts, targets, ..ports };
+    let (targets, missing_controllers) = (wires.targets.clone(), wires.missing_controllers.subscribe());
+    let ports = Ports {
+        missing_controllers,
+        scratch,
+        lines,
+        heavy,
+        failpoints,
+        pruners,
+        artifacts,
+        targets,
+        ..ports
+    };
     let reconcile = Reconcile {
         ports,
         eye,

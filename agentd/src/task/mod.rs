@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`agent_update`] | fetches a release of the agent that the hub offers |
 //! | [`break_glass`] | passes break-glass orders on to root's program |
+//! | [`controller_fetch`] | fetches approved builds of the guest agent |
 //! | `due` | not a loop: jobs whose delay is over |
 //! | [`escrow`] | keeps the copies of wrapped keys as they should be |
 //! | [`guest_audit`] | sends audit records about guests to the hub |
@@ -29,6 +30,7 @@ mod admission;
 pub mod agent_update;
 mod backup_inventory;
 pub mod break_glass;
+pub mod controller_fetch;
 #[cfg(test)]
 #[path = "../../../tests/support/enrolled_agent.rs"]
 mod enrolled_agent;

@@ -174,6 +174,7 @@ impl Observer {
             golden_roots: BTreeMap::new(),
             listings,
             controllers,
+            missing_controllers: BTreeMap::new(),
             bridge_mtu: None,
             bridge_net: crate::model::addresses::BridgeNet::default(),
         })

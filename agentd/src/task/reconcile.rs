@@ -286,6 +286,7 @@ impl Reconcile {
         let goldens =
             wanted_goldens(desired.guests(), &records, &observed).into_iter().chain(stored).collect();
         observed.controllers = self.ports.artifacts.stored();
+        observed.missing_controllers = self.ports.missing_controllers.borrow().as_ref().clone();
         observed.bridge_mtu = self.ports.bridges.mtu(&self.policy.bridge);
         observed.bridge_net = self.ports.bridges.net(&self.policy.bridge);
         address::index(&mut observed, desired.guests(), &self.policy);

@@ -2,7 +2,10 @@
 //!
 //! Input: a digest, or a file that a person takes in. Output: how many bytes there are, or an open file whose every
 //! byte was hashed through the descriptor that is read from afterwards, so that an exchanged file is never half of the
-//! one and half of the other. Deliberately absent: whether these bytes may run anywhere (`gate`), and fetching them.
+//! one and half of the other. Bytes of the hub come in through [`download`]. Deliberately absent: whether these bytes may run
+//! anywhere (`gate`).
+
+mod download;
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -40,6 +43,18 @@ pub enum ArtifactError {
     Changed { path: PathBuf, found: String },
     #[error("{FILES_MAX} controllers lie in {} already: remove one that no guest is to run", path.display())]
     Full { path: PathBuf },
+    /// What came is not what was asked for.
+    #[error(
+        "the bytes that came for controller {wanted} hash to {found}: they were removed, and are fetched anew"
+    )]
+    OtherDigest { wanted: String, found: String },
+    /// The disk does not take them.
+    #[error("{} cannot be written: look at the disk", path.display())]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     /// It cannot be kept.
     #[error(transparent)]
     Keep(#[from] FileError),

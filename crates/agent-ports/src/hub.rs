@@ -38,6 +38,7 @@ mod releases;
 
 pub use error::{HubError, Remedy};
 pub use line::{Line, Posted};
+pub use releases::PART_BYTES;
 
 use super::identity::Identity;
 

@@ -48,10 +48,24 @@ pub struct Observed {
     pub listings: BTreeMap<StorageName, BackupListing>,
     /// The controllers whose bytes are stored on the host, with their sizes.
     pub controllers: BTreeMap<Sha256Hex, u64>,
+    /// Those that the hub was asked for and did not give.
+    pub missing_controllers: MissingControllers,
     /// The largest packet of the guests' bridge in bytes, where the kernel says it.
     pub bridge_mtu: Option<u32>,
     /// Addresses on that bridge.
     pub bridge_net: BridgeNet,
+}
+
+/// Builds of the guest agent that the hub did not give, and why.
+pub type MissingControllers = BTreeMap<Sha256Hex, MissingController>;
+
+/// Why the hub did not give a build of the guest agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MissingController {
+    /// No release at the hub has it, or its bytes were not uploaded.
+    NotAtHub,
+    /// It could not be fetched or kept.
+    Failed(String),
 }
 
 /// When the facts of one observation were found. What Proxmox lists cheaply is as old as its own last round.

@@ -41,6 +41,7 @@
 //! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
 //! | [`offsite`] | how the answers of a backup server are judged |
 //! | [`storage_entry_actions`] | what a signed job left to do to that entry |
+//! | [`controller_builds`] | which builds of the guest agent the host needs |
 //! | `update` | which guest exchanges its controller next |
 //! | `trial` | which backup is tried next |
 //! | [`read_only_entry`] | whether an entry of Proxmox is the read-only twin of another |
@@ -63,6 +64,7 @@ mod capacity;
 pub mod conditions;
 mod context;
 mod controller;
+pub mod controller_builds;
 mod deletion;
 mod detach;
 mod detached;

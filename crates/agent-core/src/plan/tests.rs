@@ -186,6 +186,7 @@ pub(super) fn world(count: u32) -> World {
         golden_roots: BTreeMap::new(),
         listings: BTreeMap::new(),
         controllers: BTreeMap::new(),
+        missing_controllers: BTreeMap::new(),
         bridge_mtu: None,
         bridge_net: crate::model::addresses::BridgeNet::default(),
     };

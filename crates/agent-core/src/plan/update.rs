@@ -23,6 +23,7 @@ use super::{Action, Context, GuestVerdict, Plan, passes};
 use crate::gate::pending_approval::{PendingApproval, Remedy};
 use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::limits;
+use crate::model::observed::MissingController;
 use crate::model::policy::Sha256Hex;
 use crate::model::records::{ControllerVerdict, GuestRecord, HelloRecord, TakenBy};
 use crate::operation::{Operation, Snapshot, Target, UpdateController};
@@ -95,10 +96,7 @@ fn judge(
     approved(context, guest, goal, &sha256)?;
     tried(context, record, (named, &sha256))?;
     if !inputs.observed.controllers.contains_key(&sha256) {
-        return Err(waits(format!(
-            "controller {named}, sha256 {}, does not lie on this box: `agentd release import FILE --version {named}`",
-            sha256.as_str()
-        )));
+        return Err(waits(not_here(context, (named, &sha256))));
     }
     newer(goal, hello)?;
     let bulk = |kind: &VolumeKind| matches!(kind, VolumeKind::Bulk(_));
@@ -127,6 +125,22 @@ fn judge(
         return Err(KeptBuild::Silently);
     }
     Ok(operation)
+}
+
+/// Why its bytes are not on this host, and what helps.
+fn not_here(context: &Context<'_>, (named, sha256): (&str, &Sha256Hex)) -> String {
+    let what = format!("controller {named}, sha256 {}", sha256.as_str());
+    let by_hand = format!("`agentd release import FILE --version {named}` on this host");
+    match context.inputs.observed.missing_controllers.get(sha256) {
+        None => format!("{what}, is not on this host yet: it is fetched from the hub"),
+        Some(MissingController::NotAtHub) => format!(
+            "{what}, is not on this host, and the hub has no release with these bytes: `holdfast release upload` at the \
+             hub, or {by_hand}"
+        ),
+        Some(MissingController::Failed(why)) => {
+            format!("{what}, could not be fetched from the hub ({why}): it is tried again; or {by_hand}")
+        }
+    }
 }
 
 /// What the guests that tried it say.

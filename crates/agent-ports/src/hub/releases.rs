@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::release::VersionNumber;
 use holdfast_protocol::release::stored::{ReleaseOffer, ReleaseText};
@@ -33,6 +34,20 @@ impl Hub {
     /// [`HubError`].
     pub async fn release(&self, version: VersionNumber) -> Result<ReleaseText, HubError> {
         self.send((Method::GET, &format!("/v1/agent/releases/{version}")), Vec::new(), 0).await
+    }
+
+    /// Gets the next bytes of a file of unknown size, [`PART_BYTES`] at most. Fewer than that are the last ones.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub async fn next_part(&self, sha256: &Sha256Text, from: u64) -> Result<Vec<u8>, HubError> {
+        match self.artifact_part(sha256, from, u64::MAX).await {
+            // A file of whole parts ends right where the next one would begin.
+            Err(HubError::Refused { problem, .. }) if problem.code == ErrorCode::Range && from > 0 => {
+                Ok(Vec::new())
+            }
+            other => other,
+        }
     }
 
     /// Gets the next bytes of a file, [`PART_BYTES`] at most.

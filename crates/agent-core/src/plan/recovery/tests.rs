@@ -106,6 +106,7 @@ fn host(mark: Mark) -> Observed {
         golden_roots: BTreeMap::new(),
         listings: BTreeMap::new(),
         controllers: BTreeMap::new(),
+        missing_controllers: BTreeMap::new(),
         bridge_mtu: None,
         bridge_net: crate::model::addresses::BridgeNet::default(),
     }

@@ -7,6 +7,7 @@ use holdfast_protocol::report::Health;
 use jiff::SignedDuration;
 
 use super::*;
+use crate::model::observed::MissingController;
 use crate::model::records::{ControllerOutcome, ControllerVerdict, HelloRecord, ReleaseRecord};
 
 const NEW: &str = "cd";
@@ -162,7 +163,22 @@ fn who_cannot_come_back_or_cannot_be_reported_newer_is_left_as_it_is() {
         let reported = reported(&plan, ErrorCode::ControllerWaits).join("; ");
         assert!(reported.contains(words) && reported.is_empty() == words.is_empty(), "{words}: {reported}");
     };
-    kept(|w| w.observed.controllers.clear(), "agentd release import");
+    kept(|w| w.observed.controllers.clear(), "it is fetched from the hub");
+    kept(
+        |w| {
+            w.observed.controllers.clear();
+            w.observed.missing_controllers.insert(digest(NEW), MissingController::NotAtHub);
+        },
+        "`holdfast release upload` at the hub, or `agentd release import FILE --version 0.2.0`",
+    );
+    kept(
+        |w| {
+            w.observed.controllers.clear();
+            let full = MissingController::Failed("the disk is full".to_owned());
+            w.observed.missing_controllers.insert(digest(NEW), full);
+        },
+        "could not be fetched from the hub (the disk is full)",
+    );
     kept(|w| w.records.guests[0].hello.as_mut().unwrap().version = "0.3.0".to_owned(), "is older than 0.3.0");
     kept(|w| w.records.guests[0].hello.as_mut().unwrap().version = "main".to_owned(), "is not known");
     kept(
