@@ -20,6 +20,7 @@ use net::tls::{Refusal, TlsError, Trust};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::update::exchange::{Exchange, ExchangeState};
 use crate::watchdog;
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
@@ -168,9 +169,20 @@ impl Agent {
         self.ask(call.json(hello)).await
     }
 
-    /// Asks what should run here. No other request follows for minutes, so the connection is closed.
-    pub async fn desired(&self, token: &Secret) -> Result<DesiredView, AgentError> {
-        self.ask(Ok(self.call(Method::GET, "/v1/desired", token)?.last())).await
+    /// Asks what should run here, and says how an exchange went. No other request follows for minutes, so the connection
+    /// is closed.
+    pub async fn desired(
+        &self,
+        token: &Secret,
+        exchange: Option<&Exchange>,
+    ) -> Result<DesiredView, AgentError> {
+        let call = self.call(Method::GET, "/v1/desired", token)?.last();
+        self.ask(Ok(match exchange.map(|exchange| (exchange.state, exchange.sha256.as_str())) {
+            None => call,
+            Some((ExchangeState::OnTrial, sha256)) => call.query(&[("trial", sha256)]),
+            Some((ExchangeState::TakenBack, sha256)) => call.query(&[("taken_back", sha256)]),
+        }))
+        .await
     }
 
     /// Has bytes, piece by piece, until `take` has no use for more.

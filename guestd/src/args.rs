@@ -71,6 +71,8 @@ pub enum Command {
     Quiesce(QuiesceArgs),
     /// Start stacks that were stopped for a backup.
     Resume(ResumeArgs),
+    /// Put the previous guest agent back, when the agent did not confirm the new one. A timer calls this.
+    TakeBack(TakeBackArgs),
     /// Show the audit records of this guest, verified by hash.
     Audit(AuditArgs),
 }
@@ -282,6 +284,14 @@ pub struct ResumeArgs {
     pub timer: Option<String>,
     #[command(flatten)]
     pub paths: PathArgs,
+}
+
+/// Of `guestd take-back`.
+#[derive(Debug, ClapArgs)]
+pub struct TakeBackArgs {
+    /// The guest's root directory.
+    #[arg(long, default_value = "/", hide = true)]
+    pub root: PathBuf,
 }
 
 /// Of `guestd audit`.

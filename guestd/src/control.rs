@@ -181,7 +181,7 @@ impl Control {
                 self.publish(Mode::Serving, None);
                 self.serving.send_replace(Some(Serving { bootstrap: bootstrap.clone(), mode: duty }));
                 if duty == Duty::Serve {
-                    self.exchange(bootstrap).await;
+                    self.exchange(bootstrap, again_in_s).await;
                 }
                 Duration::from_secs(u64::from(again_in_s.clamp(*HELLO_SECONDS.start(), *HELLO_SECONDS.end())))
             }
@@ -197,9 +197,9 @@ impl Control {
     }
 
     /// Exchanges this program when it should be; then this is the last line of it that runs.
-    async fn exchange(&mut self, bootstrap: &Bootstrap) {
+    async fn exchange(&mut self, bootstrap: &Bootstrap, again_in_s: u32) {
         let (paths, Some((_, _, agent))) = (&self.paths, &self.agent) else { return };
-        if let Err(error) = self.own.look(paths, agent, &bootstrap.token).await {
+        if let Err(error) = self.own.look(paths, (agent, &bootstrap.token), again_in_s).await {
             self.publish(Mode::Serving, Some(chain(&error)));
         }
     }

@@ -22,7 +22,9 @@ pub enum Point {
     Fetched,
     Tried,
     OldKept,
+    ExchangeArmed,
     Swapped,
+    TakenBack,
 }
 
 /// Passes the moment, dies there, or passes it later.

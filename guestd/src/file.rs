@@ -169,7 +169,8 @@ fn stage(path: &Path, bytes: &[u8], eyes: Eyes) -> Result<PathBuf, FileError> {
     Ok(temporary)
 }
 
-fn sync_folder(path: &Path) -> Result<(), FileError> {
+/// Syncs the folder of a file.
+pub fn sync_folder(path: &Path) -> Result<(), FileError> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("sync", folder))
 }

@@ -97,6 +97,9 @@ fn main() -> ExitCode {
         args::Command::Resume(asked) => {
             runtime.block_on(commands::resume::resume(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
         }
+        args::Command::TakeBack(asked) => {
+            runtime.block_on(update::take_back::run(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
+        }
         args::Command::Audit(asked) => {
             runtime.block_on(audit::audit(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
         }

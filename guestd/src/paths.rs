@@ -56,6 +56,11 @@ impl Paths {
         if own.exists() { own } else { Path::new("/proc/uptime").to_owned() }
     }
 
+    /// Units of systemd that outlive a restart of the guest.
+    pub fn units(&self) -> PathBuf {
+        self.root.join("etc/systemd/system")
+    }
+
     /// The guest's root directory.
     pub fn root(&self) -> &Path {
         &self.root

@@ -1,25 +1,32 @@
 //! Replacement of this program by another version.
 //!
 //! ```text
-//! asked ─ decided ─ lock of stacks taken ─ fetched beside ours, hashed ─ tried ─ ours kept ─ renamed over ours ─ started in our place
-//!                    (before the rename everything is as it was, whatever dies)           │
-//!                                                            systemd starts the new one ──┘
+//! asked ─ decided ─ lock of stacks taken ─ fetched beside ours, hashed ─ tried ─ ours kept ─ timer armed ─ renamed over ours ─ started
+//!                    (before the rename everything is as it was, whatever dies)                       │
+//!                                                                                    confirmed ───────┤ disarmed
+//!                                                        taken back by itself, or by the timer ───────┘ ours is there again
 //! ```
 //!
-//! What comes in: what the agent says this guest should run. What goes out: nothing, or this process is the new
-//! program. The agent took a snapshot before it said so, waits for the hello of the new program, and rolls the guest
-//! back when no hello comes. So nothing here handles a program that starts and then fails. Deliberately absent: a
-//! replacement while stacks are stopped for a backup, and one by an older version.
+//! What comes in: what the agent says this guest should run, and what becomes of a build on trial. What goes out: nothing,
+//! or this process is another program. The way back is the previous program, inside the guest: a timer runs it, and it
+//! puts itself back unless the agent confirmed the new one. So a build that crashes, hangs or ends is taken back, also
+//! after a restart of the guest, and nothing that was written meanwhile is lost. Deliberately absent: a replacement while
+//! stacks are stopped for a backup, one by an older version, and the verdict, which is the agent's.
 
 mod decide;
 mod download;
+pub mod exchange;
 mod replace;
+pub mod take_back;
+mod timer;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use holdfast_protocol::id::OperationId;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::json::chain;
+use holdfast_protocol::local::desired::{TrialVerdict, trial_s};
 use holdfast_protocol::secret::Secret;
 use tracing::{debug, info};
 
@@ -30,6 +37,8 @@ use crate::program::ProgramError;
 use crate::quiesce::lock::{self, LockResult};
 use crate::quiesce::marker::Marker;
 use decide::Decision;
+use exchange::{Exchange, ExchangeError, ExchangeState};
+use timer::TimerError;
 
 /// Why this program stays.
 #[derive(Debug, thiserror::Error)]
@@ -76,8 +85,15 @@ pub enum UpdateError {
         /// What was signed.
         target: String,
     },
+    /// Nothing would put this one back.
+    #[error("nothing was replaced, since nothing would put this controller back")]
+    Timer(#[from] TimerError),
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
+    #[error("the previous controller did not come back")]
+    TakeBack(#[source] take_back::TakeBackError),
     /// It cannot take our place.
-    #[error("the new controller could not be started; this one continues")]
+    #[error("the other controller could not be started; this one continues")]
     Start(#[source] std::io::Error),
 }
 
@@ -100,8 +116,14 @@ impl Own {
     }
 
     /// Asks what should run, and runs it. Returns when this program stays.
-    pub async fn look(&mut self, paths: &Paths, agent: &Agent, token: &Secret) -> Result<(), UpdateError> {
-        let view = match agent.desired(token).await {
+    pub async fn look(
+        &mut self,
+        paths: &Paths,
+        (agent, token): (&Agent, &Secret),
+        again_in_s: u32,
+    ) -> Result<(), UpdateError> {
+        let last = self.last_exchange(paths).await?;
+        let view = match agent.desired(token, last.as_ref()).await {
             Ok(view) => view,
             // An older agent, or one that is busy: the next hello asks again.
             Err(error) => {
@@ -109,7 +131,10 @@ impl Own {
                 return Ok(());
             }
         };
-        let (turn, wanted) = match decide::decide(view, self.build.as_ref(), self.tried) {
+        if let Some(exchange) = last.as_ref().filter(|last| last.state == ExchangeState::OnTrial) {
+            return settle(paths, exchange, view.trial).await;
+        }
+        let (turn, wanted) = match decide::decide(view, self.build.as_ref(), self.tried, last.as_ref()) {
             Decision::Stay => return Ok(()),
             Decision::Refuse(error) => return Err(error),
             Decision::Exchange(turn, wanted) => (turn, wanted),
@@ -135,6 +160,41 @@ impl Own {
             let _ = std::fs::remove_file(&new_path);
             return Err(error);
         }
-        replace::put_in(program, &new_path)
+        let exchange = Exchange::new(turn, wanted.sha256, program.to_owned(), ExchangeState::OnTrial);
+        let trial = Duration::from_secs(trial_s(again_in_s));
+        replace::put_in(paths, (program, &new_path), &exchange, trial).await.map(|never| match never {})
+    }
+
+    /// The last exchange, as it concerns this program. One that never came to its end, or was undone by a person, is
+    /// forgotten; one whose way back was begun is gone to its end.
+    async fn last_exchange(&self, paths: &Paths) -> Result<Option<Exchange>, UpdateError> {
+        let Some(exchange) = Exchange::load(paths)? else { return Ok(None) };
+        let runs_it = self.build.as_ref() == Some(&exchange.sha256);
+        match exchange.state {
+            ExchangeState::OnTrial if runs_it || self.build.is_none() => Ok(Some(exchange)),
+            ExchangeState::OnTrial => {
+                exchange::clear(paths).await;
+                Ok(None)
+            }
+            ExchangeState::TakenBack if runs_it => Err(take_back::become_old(paths, &exchange).await),
+            ExchangeState::TakenBack => Ok(Some(exchange)),
+        }
+    }
+}
+
+/// Does what the agent says of the build on trial, which is this program.
+async fn settle(
+    paths: &Paths,
+    exchange: &Exchange,
+    verdict: Option<TrialVerdict>,
+) -> Result<(), UpdateError> {
+    match verdict {
+        Some(TrialVerdict::Confirmed) => {
+            exchange::clear(paths).await;
+            info!("the agent confirmed this controller: it stays");
+            Ok(())
+        }
+        Some(TrialVerdict::TakeBack) => Err(take_back::become_old(paths, exchange).await),
+        Some(TrialVerdict::Undecided) | None => Ok(()),
     }
 }

@@ -8,14 +8,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::http::header::CONTENT_TYPE;
+use axum::http::request;
 use axum::response::Response;
 use bytes::Bytes;
 use holdfast_protocol::job::act::ReleaseKind;
 use holdfast_protocol::local::desired::{DesiredView, Turn, WantedController};
 use hyper::body::{Frame, SizeHint};
 use net::server::as_it_is;
+use serde::Deserialize;
 
 use super::Local;
 use super::auth::GuestScope;
@@ -53,18 +56,60 @@ async fn wanted(
     Ok(Some((WantedController { version: goal.version, sha256: goal.sha256, bytes, turn }, sha256)))
 }
 
+/// What a guest says with the question what it should run.
+pub(super) struct DesiredQuery {
+    wait: Wait,
+    /// The build that it runs on trial.
+    trial: Option<Sha256Hex>,
+    /// The build that it put its previous program back for.
+    taken_back: Option<Sha256Hex>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QueryParts {
+    wait: Option<String>,
+    trial: Option<String>,
+    taken_back: Option<String>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for DesiredQuery {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut request::Parts, state: &S) -> Result<Self, ApiError> {
+        const RULE: &str = "wait, of 1s to 55s, and trial and taken_back, each a SHA-256 in lower-case hex";
+        let refused = || ApiError::Part { what: "the query", rule: RULE };
+        let asked: Result<Query<QueryParts>, QueryRejection> = Query::from_request_parts(parts, state).await;
+        let Query(asked) = asked.map_err(|_| refused())?;
+        let digest = |text: Option<String>| text.map(Sha256Hex::try_from).transpose().map_err(|_| refused());
+        Ok(Self {
+            wait: Wait::of(asked.wait.as_deref()).ok_or_else(refused)?,
+            trial: digest(asked.trial)?,
+            taken_back: digest(asked.taken_back)?,
+        })
+    }
+}
+
 pub(super) async fn desired(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
-    wait: Wait,
+    asked: DesiredQuery,
 ) -> Result<Data<DesiredView>, ApiError> {
+    let uid = scope.uid();
+    if let Some(sha256) = asked.taken_back {
+        local.store.note_returned(uid, sha256);
+    }
     let look = async || {
         let wanted = wanted(&local, &scope).await?;
         let named = local.wanted.guest(scope.uid()).await?.and_then(|guest| guest.maintenance);
-        let maintenance = maintenance::view(scope.uid(), named.as_ref(), local.clock.now());
-        Ok(DesiredView { controller: wanted.map(|(controller, _)| controller), maintenance })
+        let maintenance = maintenance::view(uid, named.as_ref(), local.clock.now());
+        let trial = match asked.trial.clone() {
+            Some(sha256) => Some(local.store.trial_of(uid, sha256).await?),
+            None => None,
+        };
+        Ok(DesiredView { controller: wanted.map(|(controller, _)| controller), trial, maintenance })
     };
-    wait.for_change(&local, look).await
+    asked.wait.for_change(&local, look).await
 }
 
 pub(super) async fn artifact(
@@ -82,7 +127,7 @@ pub(super) async fn artifact(
     match opened {
         Ok(Ok(Some(artifact))) => {
             if let Turn::Now(update) = goal.turn {
-                local.store.note_fetched(update, local.clock.now()).await?;
+                local.store.note_fetched(scope.uid(), update, local.clock.now()).await?;
             }
             let body = Body::new(Pieces { left: artifact.bytes(), artifact });
             Ok(as_it_is(([(CONTENT_TYPE, "application/octet-stream")], body)))

@@ -88,6 +88,14 @@ impl Changing for RestoreTestsView {}
 impl Changing for SnapshotsView {}
 
 impl Wait {
+    /// The wait of a query; none, where it is none that is allowed.
+    pub(super) fn of(text: Option<&str>) -> Option<Self> {
+        match text.map(seconds) {
+            None => Some(Self(None)),
+            Some(wait) => wait.map(|wait| Self(Some(wait))),
+        }
+    }
+
     /// The answer of `look`, at once or when it changes.
     pub(super) async fn for_change<T, F>(
         self,
@@ -134,11 +142,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Wait {
         let refused = || ApiError::Part { what: "the query", rule: "the only part is wait, of 1s to 55s" };
         let asked: Result<Query<WaitQuery>, QueryRejection> = Query::from_request_parts(parts, state).await;
         let Query(asked) = asked.map_err(|_| refused())?;
-        match asked.wait.as_deref().map(seconds) {
-            None => Ok(Self(None)),
-            Some(Some(wait)) => Ok(Self(Some(wait))),
-            Some(None) => Err(refused()),
-        }
+        Self::of(asked.wait.as_deref()).ok_or_else(refused)
     }
 }
 

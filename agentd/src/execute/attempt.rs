@@ -10,7 +10,7 @@ use super::failpoint::Moment;
 use super::registry::Check;
 use super::run::{Run, Stopped};
 use super::trouble::{StepError, StepRecovery};
-use super::{failed_task, lost_reply, registry, step_update, step_window};
+use super::{failed_task, lost_reply, registry, step_roll_back, step_update, step_window};
 use crate::operation::log::Event;
 use crate::operation::step::{Follows, Step};
 use crate::port::pve::Upid;
@@ -28,6 +28,12 @@ const BUSY_MAX: Duration = Duration::from_secs(900);
 
 async fn check(context: &Context<'_>) -> Result<Checked, StepError> {
     if let Some(skipped) = step_update::skipped(context) {
+        // An earlier agent may have set its tag, and died before it wrote that.
+        if context.step == Step::ArmRollBack
+            && let Checked::Happened(armed) = step_roll_back::is_armed(context).await?
+        {
+            return Ok(Checked::Happened(armed));
+        }
         return Ok(Checked::Happened(skipped));
     }
     match registry::actions(context.step).check {

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{GuestUid, StorageName};
 
 use super::context::{Context, Started, StepOutput};
 use super::identity::{free_config, vmid};
 use super::step_update;
-use super::trouble::StepError;
+use super::trouble::{StepError, StepRecovery};
 use crate::gate::restore_capacity::{self, Filled, Packed};
 use crate::model::disks::Content;
 use crate::model::limits;
 use crate::model::records::{self, TakenBy};
+use crate::operation::log::Finding;
 use crate::operation::{Operation, Snapshot};
 use crate::port::pve::read::StorageStatus;
 use crate::port::pve::{CanSnapshot, GuestConfig, VolumeId};
@@ -26,8 +28,13 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let new = match &context.progress.operation {
         Operation::Snapshot(new) => new,
         Operation::UpdateController(update) => {
-            step_update::has_way_back(&config)?;
-            &update.snapshot
+            // It needs none: the guest's way back is its previous controller. One is for a person, where it can be had.
+            let why = match step_update::bulk_volume(&config) {
+                Some(why) => Some(why),
+                None => lacks_room(context, &update.snapshot, &config).await?,
+            };
+            let facts = why.into_iter().map(Finding::Condition).collect();
+            return Ok(Started::Learnt(StepOutput { facts, note: None }));
         }
         Operation::AdoptGuest(_)
         | Operation::AttachVolume(_)
@@ -47,23 +54,36 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
         | Operation::Stop(_)
         | Operation::SwapGuest(_) => return Err(StepError::fault("only a snapshot asks for room")),
     };
-    within_quota(context, new).await?;
-    let storages = storages(context, &config).await?;
-    if context.ports.pve.can_snapshot(vmid(context)?).await? == CanSnapshot::No {
-        return Err(incapable(&config, &storages));
+    match lacks_room(context, new, &config).await? {
+        Some(problem) => Err(StepError { problem, next: StepRecovery::GiveUp }),
+        None => Ok(Started::Learnt(StepOutput::nothing())),
     }
-    for (storage, (volume, status)) in &storages {
-        if let Some(why) = too_full(status) {
-            let text = format!(
-                "volume {volume} lies on {storage}, which {why}: no snapshot is taken until there is room"
-            );
-            return Err(StepError::give_up(ErrorCode::StorageFull, text));
-        }
-    }
-    Ok(Started::Learnt(StepOutput::nothing()))
 }
 
-async fn within_quota(context: &Context<'_>, new: &Snapshot) -> Result<(), StepError> {
+/// Why no snapshot can be taken, where the guest and its storages answer.
+async fn lacks_room(
+    context: &Context<'_>,
+    new: &Snapshot,
+    config: &GuestConfig,
+) -> Result<Option<ErrorBody>, StepError> {
+    if let Some(full) = beyond_quota(context, new).await? {
+        return Ok(Some(full));
+    }
+    let storages = storages(context, config).await?;
+    if context.ports.pve.can_snapshot(vmid(context)?).await? == CanSnapshot::No {
+        return Ok(Some(incapable(config, &storages)));
+    }
+    let full = storages.iter().find_map(|(storage, (volume, status))| {
+        let why = too_full(status)?;
+        let text = format!(
+            "volume {volume} lies on {storage}, which {why}: no snapshot is taken until there is room"
+        );
+        Some(ErrorBody::new(ErrorCode::StorageFull, text))
+    });
+    Ok(full)
+}
+
+async fn beyond_quota(context: &Context<'_>, new: &Snapshot) -> Result<Option<ErrorBody>, StepError> {
     let own = context.ports.store.snapshots(new.target.uid).await?;
     // A repeat after a crash finds its own.
     let others =
@@ -73,12 +93,12 @@ async fn within_quota(context: &Context<'_>, new: &Snapshot) -> Result<(), StepE
         TakenBy::Schedule => limits::SCHEDULED_SNAPSHOTS_PER_GUEST,
     };
     if others < most {
-        return Ok(());
+        return Ok(None);
     }
     let text = format!(
         "the guest has {others} snapshots, and no more than {most} are allowed: remove one, or wait until one expires"
     );
-    Err(StepError::give_up(ErrorCode::Quota, text))
+    Ok(Some(ErrorBody::new(ErrorCode::Quota, text)))
 }
 
 /// Each storage with a mounted volume, with one such volume for the message.
@@ -104,7 +124,7 @@ fn mounted(config: &GuestConfig) -> impl Iterator<Item = &VolumeId> {
     config.rootfs.iter().chain(config.mounts.values()).filter_map(|disk| disk.volume())
 }
 
-fn incapable(config: &GuestConfig, storages: &BTreeMap<StorageName, (VolumeId, StorageStatus)>) -> StepError {
+fn incapable(config: &GuestConfig, storages: &BTreeMap<StorageName, (VolumeId, StorageStatus)>) -> ErrorBody {
     let cannot = |volume: &&VolumeId| {
         let kind = storages.iter().find(|(name, _)| name.as_str() == volume.storage());
         kind.is_none_or(|(_, (_, status))| !CAN.contains(&status.kind.as_str()))
@@ -112,7 +132,7 @@ fn incapable(config: &GuestConfig, storages: &BTreeMap<StorageName, (VolumeId, S
     let named: Vec<&str> = mounted(config).filter(cannot).map(VolumeId::as_str).collect();
     let which = if named.is_empty() { "a volume of it".to_owned() } else { named.join(", ") };
     let text = format!("the guest cannot be snapshotted: {which} lies on a storage without snapshots");
-    StepError::give_up(ErrorCode::Unsupported, text)
+    ErrorBody::new(ErrorCode::Unsupported, text)
 }
 
 /// Why a storage has no room for disks that are restored from this archive.

@@ -6,12 +6,13 @@
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::ErrorBody;
 
 use super::context::{Context, Started, StepOutput};
 use super::trouble::StepError;
 use crate::model::records::{Access, HelloRecord};
 use crate::operation::log::Finding;
-use crate::operation::update_controller::{Came, HelloState, Judged, Speech, TurnTime};
+use crate::operation::update_controller::{self, Came, HelloState, Judged, Speech, TurnTime};
 use crate::operation::{Operation, UpdateController};
 use crate::port::pve::GuestConfig;
 use crate::port::pve::volume::InBackup;
@@ -26,31 +27,18 @@ fn spec<'a>(context: &'a Context<'_>) -> Result<&'a UpdateController, StepError>
     }
 }
 
-/// Whether a step of the way back is not gone, and why.
+/// Whether a step is not gone, and why.
 pub(super) fn skipped(context: &Context<'_>) -> Option<StepOutput> {
-    let of_update = matches!(context.progress.operation, Operation::UpdateController(_));
-    if !of_update || !UpdateController::is_way_back(context.step) {
-        return None;
-    }
-    match context.progress.controller()? {
-        (Came::Up, _) => Some(StepOutput::note("not needed: the new controller is up")),
-        (Came::Silent, _) => {
-            Some(StepOutput::note("not gone: silence alone sends no guest back, a person looks"))
-        }
-        (Came::Bad, _) => None,
-    }
+    update_controller::skipped(context.progress, context.step).map(StepOutput::note)
 }
 
-/// A rollback would also affect volumes that no backup holds: then there is none.
-pub(super) fn has_way_back(config: &GuestConfig) -> Result<(), StepError> {
-    let Some(bulk) = config.mounts.values().find(|disk| disk.in_backup == InBackup::No) else {
-        return Ok(());
-    };
+/// Why no snapshot is taken of a guest with volumes that no backup holds.
+pub(super) fn bulk_volume(config: &GuestConfig) -> Option<ErrorBody> {
+    let bulk = config.mounts.values().find(|disk| disk.in_backup == InBackup::No)?;
     let at = bulk.mount.as_deref().unwrap_or("a volume");
-    let text = format!(
-        "{at} is in no backup, and a way back would take along what was written there: the controller is exchanged by hand"
-    );
-    Err(StepError::give_up(ErrorCode::NeedsSignature, text))
+    let text =
+        format!("no snapshot was taken: {at} is in no backup, and one would keep what is overwritten there");
+    Some(ErrorBody::new(ErrorCode::Unsupported, text))
 }
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
@@ -62,7 +50,8 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let end = clock.monotonic() + Duration::from_secs(update.turn_s());
     let (mut last, mut word_at) = (None, clock.monotonic());
     let mut would_hear = store.would_hear_since(update.target().uid);
-    context.say("waiting for the hello of the new controller");
+    let mut fine: Option<(Duration, Duration)> = None;
+    context.say("waiting for the hellos of the new controller");
     loop {
         changes.mark_unchanged();
         let record = store.guest(update.target().uid).await?;
@@ -73,22 +62,24 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
         let now = clock.monotonic();
         if hello.as_ref().map(|hello| hello.at) != last {
             (last, word_at) = (hello.as_ref().map(|hello| hello.at), now);
+            // One hello that is not fine begins the time anew.
+            let is_fine = hello.as_ref().is_some_and(|said| update.is_fine(said));
+            fine = is_fine.then(|| (fine.map_or(now, |(first, _)| first), now));
         }
         // A controller that could not be heard is not silent: its time is counted anew from when it could.
         if store.would_hear_since(update.target().uid) != would_hear {
             (would_hear, word_at) = (store.would_hear_since(update.target().uid), now);
         }
+        let frozen = record.access == Access::Frozen;
         let silent = now.saturating_sub(word_at) >= Duration::from_secs(update.silent_after_s());
         let heard = HelloState {
             hello: hello.as_ref(),
+            fine_for: fine.map_or(Duration::ZERO, |(first, last)| last.saturating_sub(first)),
             fetched: store.fetched(context.progress.id).await?,
-            speech: if silent { Speech::Silent } else { Speech::Lately },
+            returned: store.returned(update.target().uid, &update.sha256),
             // A frozen guest is heard no more, whatever it says.
-            turn: if now >= end || record.access == Access::Frozen {
-                TurnTime::Over
-            } else {
-                TurnTime::Running
-            },
+            speech: if silent || frozen { Speech::Silent } else { Speech::Lately },
+            turn: if now >= end || frozen { TurnTime::Over } else { TurnTime::Running },
         };
         match update.judge(heard) {
             Judged::Waits => {}

@@ -93,7 +93,9 @@ impl ControllerFetchTask {
     async fn round(&self) -> Result<(), StoreError> {
         let document = self.store.desired().await?;
         let desired = document.as_ref().map_or(&[][..], |document| document.guests());
-        let records = self.store.records(Generation::NONE, self.clock.now()).await?;
+        // The generation by which the reconcile loop asks, so that both have one answer.
+        let generation = document.as_ref().map_or(Generation::NONE, |one| one.numbered().generation);
+        let records = self.store.records(generation, self.clock.now()).await?;
         let needed = controller_builds::needed(desired, &records);
         let wanted = controller_builds::to_fetch(desired, &records);
         let artifacts = self.artifacts.clone();

@@ -5,18 +5,21 @@
 //! for each guest, until an operator signs these bytes again (`release`). The plan decides what follows for other
 //! guests.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use holdfast_protocol::id::{GuestUid, OperationId};
-use holdfast_protocol::local::desired::Turn;
+use holdfast_protocol::local::desired::{TrialVerdict, Turn};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
 use super::columns::{micros, parsed, time};
 use super::{Part, Store, StoreError, audit, journal_read};
 use agent_core::model::policy::Sha256Hex;
-use agent_core::model::records::{ControllerOutcome, ControllerVerdict};
+use agent_core::model::records::{ControllerOutcome, ControllerVerdict, HelloRecord};
 use agent_core::operation::log::Status;
 use agent_core::operation::step::Step;
-use agent_core::operation::update_controller::Fetched;
+use agent_core::operation::update_controller::{Fetched, OpenTrial, Returned, trial_verdict};
 use agent_core::operation::{Operation, UpdateController};
 
 /// Those that did not come up.
@@ -108,10 +111,59 @@ fn fetched(connection: &Connection, operation: OperationId) -> Result<Fetched, S
         .prepare_cached("SELECT at FROM controller_fetched WHERE operation = ?1")
         .and_then(|mut select| select.query_row([operation.to_string()], |row| row.get(0)).optional())
         .map_err(StoreError::sqlite("read who fetched a controller"))?;
-    Ok(found.map_or(Fetched::No, |_| Fetched::Yes))
+    Ok(match found {
+        Some(at) => Fetched::Yes(time(at)?),
+        None => Fetched::No,
+    })
+}
+
+fn trial(
+    connection: &Connection,
+    guest: GuestUid,
+    sha256: &Sha256Hex,
+    hello: Option<&HelloRecord>,
+) -> Result<TrialVerdict, StoreError> {
+    let open = match journal_read::open_on(connection, guest)?.map(|progress| progress.operation) {
+        Some(Operation::UpdateController(update)) if update.sha256 == *sha256 => OpenTrial::Yes,
+        Some(_) | None => OpenTrial::No,
+    };
+    let own = verdicts(connection)?.into_iter().find(|one| one.guest == guest && one.sha256 == *sha256);
+    Ok(trial_verdict(open, own.map(|own| own.outcome), hello))
+}
+
+/// The builds that guests put their previous program back for, as they last said. A guest repeats it with each hello, so
+/// it is on no disk.
+#[derive(Default)]
+pub(super) struct ReturnedBuilds(Mutex<BTreeMap<GuestUid, Sha256Hex>>);
+
+impl ReturnedBuilds {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<GuestUid, Sha256Hex>> {
+        // A poisoned lock still guards valid digests.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Store {
+    /// What becomes of a build that a guest runs on trial.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn trial_of(&self, guest: GuestUid, sha256: Sha256Hex) -> Result<TrialVerdict, StoreError> {
+        let hello = self.last_word(guest).filter(|hello| hello.build.as_ref() == Some(&sha256));
+        self.read(move |connection| trial(connection, guest, &sha256, hello.as_ref())).await
+    }
+
+    /// A guest says that it put its previous program back for this build.
+    pub fn note_returned(&self, guest: GuestUid, sha256: Sha256Hex) {
+        self.returned.all().insert(guest, sha256);
+    }
+
+    /// Whether a guest said so of this build.
+    #[must_use]
+    pub fn returned(&self, guest: GuestUid, sha256: &Sha256Hex) -> Returned {
+        if self.returned.all().get(&guest) == Some(sha256) { Returned::Yes } else { Returned::No }
+    }
+
     /// Whether this guest may run these bytes now.
     ///
     /// # Errors
@@ -128,11 +180,17 @@ impl Store {
         self.read(move |connection| fetched(connection, operation)).await
     }
 
-    /// Notes that it begins to. When this returns, it is on disk.
+    /// Notes that it begins to. When this returns, it is on disk. What the guest said of an earlier exchange is over then.
     ///
     /// # Errors
     /// [`StoreError`]; then no byte may be sent.
-    pub async fn note_fetched(&self, operation: OperationId, at: Timestamp) -> Result<(), StoreError> {
+    pub async fn note_fetched(
+        &self,
+        guest: GuestUid,
+        operation: OperationId,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.returned.all().remove(&guest);
         self.write(Part::Operations, "note who fetched a controller", move |transaction| {
             transaction
                 .execute(

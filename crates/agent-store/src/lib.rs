@@ -209,6 +209,7 @@ pub struct Store {
     changes: Arc<watch::Sender<Changes>>,
     health: Arc<Health>,
     heard: Arc<hello_cache::HelloCache>,
+    returned: Arc<controller::ReturnedBuilds>,
     /// The state folder.
     folder: PathBuf,
     /// How large the file was when it was measured last.
@@ -296,6 +297,7 @@ impl Store {
             changes,
             health,
             heard,
+            returned: Arc::default(),
             folder,
             bytes,
             listening_since,

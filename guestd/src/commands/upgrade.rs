@@ -119,7 +119,7 @@ async fn due(paths: &Paths, args: &PathArgs) -> DueWork {
     // What a rollback took back is known before it is judged what was done in this window.
     recover_state(paths, args).await;
     let view = match Session::open(args) {
-        Ok(session) => session.agent.desired(&session.token).await.map_err(|error| chain(&error)),
+        Ok(session) => session.agent.desired(&session.token, None).await.map_err(|error| chain(&error)),
         Err(error) => Err(chain(&error)),
     };
     let waits = match needed(paths) {

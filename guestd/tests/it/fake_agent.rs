@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
@@ -81,6 +81,10 @@ pub struct AgentScript {
     pub windows: Windows,
     /// What the guest should run, as the agent reports it.
     pub desired: Option<serde_json::Value>,
+    /// What becomes of a build on trial; the agent does not know yet, where it is none.
+    pub trial: Option<&'static str>,
+    /// What was asked with the question what should run.
+    pub asked: Vec<String>,
     /// When it may be upgraded and restarted.
     pub maintenance: MaintenanceView,
     /// The bytes that are handed out.
@@ -216,18 +220,22 @@ async fn hello(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) ->
     answer(HelloAnswer { again_in_s: 1 })
 }
 
-async fn desired(State(shared): State<Shared>, headers: HeaderMap) -> Response {
-    let script = shared.script.lock().unwrap();
+async fn desired(State(shared): State<Shared>, headers: HeaderMap, uri: Uri) -> Response {
+    let mut script = shared.script.lock().unwrap();
     if !knows(&script, &headers) {
         return refuse(ErrorCode::Unauthenticated);
     }
-    let maintenance = &script.maintenance;
-    match &script.desired {
-        Some(controller) => {
-            answer(serde_json::json!({ "controller": controller, "maintenance": maintenance }))
-        }
-        None => answer(serde_json::json!({ "maintenance": maintenance })),
+    let mut view = serde_json::json!({ "maintenance": script.maintenance });
+    if let Some(controller) = &script.desired {
+        view["controller"] = controller.clone();
     }
+    if let Some(query) = uri.query() {
+        if query.starts_with("trial=") {
+            view["trial"] = script.trial.unwrap_or("undecided").into();
+        }
+        script.asked.push(query.to_owned());
+    }
+    answer(view)
 }
 
 async fn artifact(State(shared): State<Shared>, headers: HeaderMap) -> Response {

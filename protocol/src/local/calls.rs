@@ -106,6 +106,19 @@ const DIGEST: Param = Param {
     schema: of::<Sha256Text>,
 };
 
+const TRIAL: Param = Param {
+    location: ParamLocation::Query,
+    name: "trial",
+    says: "the build that the guest runs and that is not confirmed yet; the answer has `trial` then",
+    schema: of::<Sha256Text>,
+};
+const TAKEN_BACK: Param = Param {
+    location: ParamLocation::Query,
+    name: "taken_back",
+    says: "the build that the guest ran and put its previous program back for",
+    schema: of::<Sha256Text>,
+};
+
 /// A call that requests a piece of work.
 const fn work(path: &'static str, name: &'static str, does: &'static str, body: (Needed, SchemaOf)) -> Call {
     Call {
@@ -315,7 +328,7 @@ pub const CALLS: &[Call] = &[
         of::<Released>,
     ),
     Call {
-        parts: &[WAIT],
+        parts: &[WAIT, TRIAL, TAKEN_BACK],
         ..get(
             "/v1/desired",
             "desired",

@@ -28,8 +28,11 @@ const EVERY: Duration = Duration::from_millis(700);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speech {
     Hello,
-    /// They do until they must exchange themselves. Then they fetch the new one, and are silent from then on.
+    /// They do until they must exchange themselves. Then they fetch the new one, and are silent from then on: the guest's
+    /// own way back does not come either.
     Breaks,
+    /// The same, and the guest puts its previous controller back, which says so.
+    Returns,
     /// They do, and the new controller reports that it is not well.
     Unwell,
     /// They do. They discard the fetched controller, because it does not run here, and continue with their old
@@ -94,8 +97,14 @@ async fn take_up(world: &World, store: &Store, speech: Speech) {
         let runs = world.node.power.all().contains(&update.target().vmid.number());
         let Ok(Turn::Now(turn)) = store.turn_of(uid, update.sha256.clone()).await else { continue };
         // Once is enough: a waiting agent gets no new message from a controller that broke.
-        let fetched = store.fetched(turn).await.is_ok_and(|fetched| fetched == Fetched::Yes);
-        if !runs || (fetched && speech == Speech::Breaks) || store.note_fetched(turn, now).await.is_err() {
+        let fetched = store.fetched(turn).await.is_ok_and(|fetched| matches!(fetched, Fetched::Yes(_)));
+        let breaks = matches!(speech, Speech::Breaks | Speech::Returns);
+        if runs && fetched && speech == Speech::Returns {
+            store.note_returned(uid, update.sha256.clone());
+            // Its agent has a full disk: it sends the hello again later.
+            let _ = store.record_hello(uid, hello(now)).await;
+        }
+        if !runs || (fetched && breaks) || store.note_fetched(uid, turn, now).await.is_err() {
             continue;
         }
         let said = match speech {
@@ -111,7 +120,7 @@ async fn take_up(world: &World, store: &Store, speech: Speech) {
                 ..hello(now)
             },
             Speech::Refuses => hello(now),
-            Speech::Breaks | Speech::Silence => continue,
+            Speech::Breaks | Speech::Returns | Speech::Silence => continue,
         };
         // Its agent has a full disk: it sends the hello again later.
         let _ = store.record_hello(uid, said).await;

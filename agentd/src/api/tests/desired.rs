@@ -1,6 +1,6 @@
 //! Tests of the desired build and its bytes.
 
-use holdfast_protocol::local::desired::{DesiredView, Turn};
+use holdfast_protocol::local::desired::{DesiredView, TrialVerdict, Turn};
 use holdfast_protocol::maintenance::{RestartRule, SecurityUpgrades};
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::*;
 use crate::model::records::{ControllerOutcome, TakenBy};
 use crate::operation::log::Finding;
-use crate::operation::update_controller::{Came, Fetched};
+use crate::operation::update_controller::{Came, Fetched, Returned};
 use crate::operation::{Snapshot, Target, UpdateController};
 
 const PROGRAM: &[u8] = b"\x7fELF a controller of many bytes";
@@ -105,6 +105,15 @@ async fn no_one_gets_anothers_bytes_and_no_changed_byte_is_handed_out() {
     assert!(!String::from_utf8_lossy(&answer.body).contains("ELF"));
 }
 
+/// What the first guest hears of the build, as one that runs it.
+async fn on_trial(world: &World, token: &str) -> Option<TrialVerdict> {
+    world.pass(5);
+    let path = format!("/v1/desired?trial={}", digest());
+    let answer = world.get(WEB_AT, &path, Some(token)).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    answer.data::<DesiredView>().trial
+}
+
 /// An update of the first guest, under way up to the guest's slot.
 async fn turn(world: &World, build: &str) -> OperationId {
     let target =
@@ -121,6 +130,7 @@ async fn turn(world: &World, build: &str) -> OperationId {
         version: "0.2.0".to_owned().try_into().unwrap(),
         sha256: build.to_owned().try_into().unwrap(),
         pace_s: 60,
+        unwell_before: std::collections::BTreeSet::new(),
     };
     let id = OperationId::new(Uuid::now_v7());
     let new = NewOperation {
@@ -158,12 +168,30 @@ async fn its_turn_is_reported_while_it_is_and_who_fetches_then_is_written_down()
     assert_eq!(of(reported(&world, &token).await), Turn::Now(update));
     assert_eq!(world.store.fetched(update).await.unwrap(), Fetched::No);
     assert_eq!(world.get(WEB_AT, &path, Some(&token)).await.status, StatusCode::OK);
-    assert_eq!(world.store.fetched(update).await.unwrap(), Fetched::Yes);
+    assert_eq!(world.store.fetched(update).await.unwrap(), Fetched::Yes(world.clock.now()));
+    assert_eq!(on_trial(&world, &token).await, Some(TrialVerdict::Undecided));
     let progress = world.store.operation(update).await.unwrap().unwrap();
     let came = Finding::Controller { came: Came::Bad, why: "unwell".to_owned() };
     let over = Event::Succeeded { step: 2, facts: vec![came], note: None };
     world.store.append(&progress, over, world.clock.now()).await.unwrap();
     assert_eq!(of(reported(&world, &token).await), Turn::Waits, "its turn is over");
+    assert_eq!(on_trial(&world, &token).await, Some(TrialVerdict::Undecided), "until the operation ended");
+    let progress = world.store.operation(update).await.unwrap().unwrap();
+    world.store.append(&progress, Event::Finished, world.clock.now()).await.unwrap();
+    assert_eq!(on_trial(&world, &token).await, Some(TrialVerdict::TakeBack));
+    assert_eq!(reported(&world, &token).await.trial, None, "who does not ask reads what it always read");
+    let web = WEB.parse().unwrap();
+    let sha256 = digest().try_into().unwrap();
+    assert_eq!(world.store.returned(web, &sha256), Returned::No);
+    world.pass(5);
+    let says = format!("/v1/desired?taken_back={}", digest());
+    assert_eq!(world.get(WEB_AT, &says, Some(&token)).await.status, StatusCode::OK);
+    assert_eq!(world.store.returned(web, &sha256), Returned::Yes);
+    for bad in ["trial=x", "taken_back=", "trial=", "build=1"] {
+        world.pass(5);
+        let answer = world.get(WEB_AT, &format!("/v1/desired?{bad}"), Some(&token)).await;
+        assert!(answer.status.is_client_error(), "{bad}");
+    }
     let records = world.store.records(Generation::new(2), world.clock.now()).await.unwrap();
     let bad = records.controller_verdicts;
     assert_eq!((bad.len(), bad[0].sha256.as_str()), (1, digest().as_str()));

@@ -125,8 +125,6 @@ fn program(bytes: usize) -> Vec<u8> {
 #[tokio::test]
 async fn an_approved_build_is_fetched_in_parts_and_goes_on_after_a_break() {
     let case = Case::new(&program(2_500_000)).await;
-    case.task.round().await.unwrap();
-    assert!(case.hub.lock().asked.is_empty(), "the document alone brings nothing here");
     case.approve();
     case.hub.lock().breaks_after = Some(1);
     case.task.round().await.unwrap();
@@ -139,6 +137,14 @@ async fn an_approved_build_is_fetched_in_parts_and_goes_on_after_a_break() {
     assert_eq!(from, ["bytes=0", "bytes=1048576", "bytes=1048576", "bytes=2097152"]);
     case.task.round().await.unwrap();
     assert_eq!(case.hub.lock().asked.len(), 4, "what is here is not fetched");
+}
+
+#[tokio::test]
+async fn the_document_alone_brings_nothing_here() {
+    let case = Case::new(&program(1_000)).await;
+    approve(case.state.path(), "0.3.0", &case.sha256);
+    case.task.round().await.unwrap();
+    assert!(case.hub.lock().asked.is_empty() && case.missing().is_none());
 }
 
 #[tokio::test]

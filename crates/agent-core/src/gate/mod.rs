@@ -165,9 +165,6 @@ pub enum RollBack {
     Itself(GuestUid),
     /// The same, but it has bulk volumes and its specification does not allow that.
     ItselfWithBulk,
-    /// One whose new controller did not come up, by the operation that put it in, to the snapshot that this very operation took
-    /// just before; nothing outside any backup is in it.
-    FailedUpdate,
     Other,
 }
 
@@ -262,7 +259,6 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::PruneBackup(Prune::Last) => NeedsSignature("it is the last backup that protects"),
         Effect::PruneBackup(Prune::OnlyHolder) => NeedsSignature("newer backups lack a volume that it holds"),
         Effect::RollBack(RollBack::Itself(guest)) if provenance == Provenance::LocalApi(*guest) => Free,
-        Effect::RollBack(RollBack::FailedUpdate) if provenance == Provenance::Document => Free,
         Effect::RollBack(_) => NeedsSignature("what was written since the snapshot would be lost"),
         Effect::DestroyGuest | Effect::ShrinkDisk => NeedsSignature("customer data would be lost"),
         Effect::DeleteBackup => NeedsSignature("a backup would be lost that is kept"),

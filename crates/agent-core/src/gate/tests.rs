@@ -50,7 +50,6 @@ fn effects() -> Vec<Effect> {
         Effect::RollBack(RollBack::Itself(GuestUid::new(uuid::Uuid::nil()))),
         Effect::RollBack(RollBack::Itself(GuestUid::new(uuid::Uuid::max()))),
         Effect::RollBack(RollBack::ItselfWithBulk),
-        Effect::RollBack(RollBack::FailedUpdate),
         Effect::RollBack(RollBack::Other),
         Effect::DestroyGuest,
         Effect::DeleteBackup,

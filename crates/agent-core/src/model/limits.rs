@@ -157,8 +157,9 @@ pub fn hello_again_s(guests: usize) -> u32 {
     together.clamp(*HELLO_AGAIN_S.start(), *HELLO_AGAIN_S.end())
 }
 
-/// The longest slot of a guest to exchange its controller: three of the rarest hellos, and five minutes.
-pub const UPDATE_TURN_MAX_S: u64 = 3 * 600 + 300;
+/// The longest slot of a guest to exchange its controller, and after it the time in which it puts its previous one back:
+/// each three of the rarest hellos, and five minutes; and five more.
+pub const UPDATE_TURN_MAX_S: u64 = 2 * (3 * 600 + 300) + 300;
 
 /// A restored guest that stays up for so long has booted: a Debian with systemd is through its units in some ten seconds.
 pub const TEST_STAYS_UP_S: u64 = 30;

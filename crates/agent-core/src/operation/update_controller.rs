@@ -1,29 +1,39 @@
-//! *update_controller*: another build of the guest agent, behind a snapshot.
+//! *update_controller*: another build of the guest agent, with a way back.
 //!
-//! What may follow is linear: a snapshot; the guest's slot, in which the controller fetches the bytes and puts them in
-//! its own place; the hello of the new one. When that does not come, the same operation rolls the guest back. So
-//! nothing else comes between, and no more is lost than was written in the guest's slot. What is not needed is reported
-//! as such and skipped. A guest is rolled back only on its own report: the new controller spoke, and says that it is
-//! not well. Silence has many causes (a stopped guest, a full disk, a network that others fill), and no process of a
-//! container is seen from outside. So a guest that fell silent stays as it is, for a person. What was heard is judged
-//! here, purely; deliberately absent: waiting for it.
+//! What may follow is linear: a snapshot, where the guest and its storages allow one; the guest's slot, in which the
+//! controller fetches the bytes and puts them in its own place; the hellos of the new one. It is confirmed when it is well
+//! and its stacks are, from one hello to a later one. Else the guest puts its previous program back by itself: because the
+//! agent says so, or because nothing confirmed the new one in its time. Nothing is rolled back, so no write of the
+//! customer's is lost. Silence has many causes, and it is a person's case only when the guest's own way back did not come
+//! either. What was heard is judged here, purely; deliberately absent: waiting for it.
 
+mod skipped;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use holdfast_protocol::id::StackName;
 use holdfast_protocol::job::act::ReleaseVersion;
+use holdfast_protocol::local::desired::{TrialVerdict, trial_s};
+use holdfast_protocol::local::hello::UnwellStack;
 use holdfast_protocol::report::Health;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
 use super::spec::{Facts, Holds, Spec, Subject, Takes, Target};
 use super::step::{Exhausted, Step};
 use super::{BulkRule, RollBack, Snapshot};
-use crate::gate::{self, Effect};
+use crate::gate::Effect;
 use crate::model::policy::Sha256Hex;
-use crate::model::records::HelloRecord;
+use crate::model::records::{ControllerOutcome, HelloRecord};
+
+pub use skipped::skipped;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateController {
-    /// The guest, and the state that it can come back to.
+    /// The guest, and a snapshot for a person, where one can be taken.
     pub snapshot: Snapshot,
     /// The version, as an operator signed it.
     pub version: ReleaseVersion,
@@ -31,17 +41,20 @@ pub struct UpdateController {
     pub sha256: Sha256Hex,
     /// How often this guest's controller says hello, in seconds.
     pub pace_s: u32,
+    /// Stacks that were unwell before: they say nothing about the new one.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub unwell_before: BTreeSet<StackName>,
 }
 
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Came {
-    /// The new controller said hello and is well.
+    /// The new controller said hello and is well, and its stacks are.
     Up,
-    /// The new controller said, to the end of the guest's slot, that it is not well: the guest is rolled back.
+    /// The new controller was not well to the end of the guest's slot, or the guest put its previous one back.
     Bad,
-    /// The guest had the bytes, and no controller was heard in it since. It stays as it is, and a person looks.
+    /// The guest had the bytes, and no controller was heard in it since, the previous one included. A person looks.
     Silent,
 }
 
@@ -50,8 +63,12 @@ pub enum Came {
 pub struct HelloState<'a> {
     /// The last hello, where one was said in the guest's slot.
     pub hello: Option<&'a HelloRecord>,
+    /// From its first fine hello without a break to the last one, by the agent's own steady clock.
+    pub fine_for: Duration,
     /// Whether the guest began to fetch the bytes.
     pub fetched: Fetched,
+    /// Whether the guest says that it put its previous controller back.
+    pub returned: Returned,
     /// Whether a controller still speaks.
     pub speech: Speech,
     /// How far the guest's slot is.
@@ -63,7 +80,7 @@ pub struct HelloState<'a> {
 pub enum Speech {
     /// Lately, or no controller could have been heard.
     Lately,
-    /// Not for longer than a controller pauses.
+    /// Not for longer than the guest needs to put its previous controller back.
     Silent,
 }
 
@@ -74,10 +91,18 @@ pub enum TurnTime {
     Over,
 }
 
+/// Whether the guest says that it put its previous controller back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returned {
+    Yes,
+    No,
+}
+
 /// Whether a guest began to fetch the bytes that it was offered. Before that it cannot have exchanged anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fetched {
-    Yes,
+    /// First at this time.
+    Yes(Timestamp),
     /// It did not.
     No,
 }
@@ -89,7 +114,7 @@ pub enum Judged {
     Waits,
     /// The new one is up.
     Up,
-    /// The guest must go back, and why.
+    /// The previous one comes back, and why.
     Bad(String),
     /// No controller is heard, and a person must look.
     Silent(String),
@@ -98,9 +123,9 @@ pub enum Judged {
 }
 
 impl UpdateController {
-    /// Whether a step is one of the way back, which is skipped unless the guest must go back.
+    /// Whether a step is one of the rollback that operations of an earlier agent end with.
     #[must_use]
-    pub fn is_way_back(step: Step) -> bool {
+    pub fn is_rollback(step: Step) -> bool {
         RollBack::steps().contains(&step)
     }
 
@@ -109,48 +134,72 @@ impl UpdateController {
         &self.snapshot.target
     }
 
-    /// The way back, to what this very operation took.
+    /// The rollback to what this very operation took, as an earlier agent began it.
     #[must_use]
     pub fn back(&self, by: holdfast_protocol::id::OperationId) -> RollBack {
         let (target, snapshot) = (self.snapshot.target.clone(), self.snapshot.name.clone());
         RollBack { target, snapshot, made_by: by, bulk: BulkRule::NoneThere }
     }
 
-    /// How long after its last message the controller counts as silent: two hellos, and two minutes for a slow disk.
+    /// How long after its last message the controller counts as silent: the guest's own way back comes first, and has two
+    /// minutes for a slow disk.
     #[must_use]
     pub const fn silent_after_s(&self) -> u64 {
-        2 * self.pace_s as u64 + 120
+        trial_s(self.pace_s) + 120
     }
 
     /// The guest's slot: the guest hears of it with its next hello. A second and a third hello allow for a guest that
     /// was busy.
     #[must_use]
     pub const fn turn_s(&self) -> u64 {
-        3 * self.pace_s as u64 + 300
+        trial_s(self.pace_s)
+    }
+
+    /// How long the new one must be fine before it is confirmed: its second hello has seen the stacks.
+    #[must_use]
+    pub const fn confirmed_after(&self) -> Duration {
+        Duration::from_secs(self.pace_s as u64 / 2)
+    }
+
+    /// Whether a hello is of the new one, which is well, and no stack is unwell that was not before.
+    #[must_use]
+    pub fn is_fine(&self, hello: &HelloRecord) -> bool {
+        let worse = |stack: &UnwellStack| !self.unwell_before.contains(&stack.stack);
+        self.is_new(hello) && hello.health == Health::Well && !hello.reported.unwell.iter().any(worse)
+    }
+
+    fn is_new(&self, hello: &HelloRecord) -> bool {
+        hello.build.as_ref() == Some(&self.sha256)
     }
 
     /// Judges what was heard in the guest's slot.
     #[must_use]
     pub fn judge(&self, heard: HelloState<'_>) -> Judged {
-        let HelloState { hello, fetched, speech, turn } = heard;
-        let new = hello.filter(|hello| hello.build.as_ref() == Some(&self.sha256));
-        match (new, fetched, speech, turn) {
-            (Some(new), ..) if new.health == Health::Well => Judged::Up,
-            (Some(_), _, Speech::Lately, TurnTime::Over) => {
-                Judged::Bad("it came up, and said until its time was over that it is not well".to_owned())
+        let HelloState { hello, fine_for, fetched, returned, speech, turn } = heard;
+        let new = hello.filter(|hello| self.is_new(hello));
+        match (new, fetched, returned, speech, turn) {
+            (Some(new), ..) if self.is_fine(new) && fine_for >= self.confirmed_after() => Judged::Up,
+            (Some(_), _, _, Speech::Silent, _) => {
+                Judged::Silent("it came up, and is silent since".to_owned())
             }
-            (Some(_), _, Speech::Silent, TurnTime::Over) => {
-                Judged::Silent("it came up, said that it is not well, and is silent since".to_owned())
+            (Some(new), _, _, Speech::Lately, TurnTime::Over) if !self.is_fine(new) => {
+                Judged::Bad(format!("it came up, and until its time was over {}", self.unwell(new)))
             }
-            (Some(_), _, _, TurnTime::Running) => Judged::Waits,
-            (None, Fetched::Yes, Speech::Silent, _) => {
+            (Some(_), _, _, Speech::Lately, _) => Judged::Waits,
+            // Of bytes that it did not fetch in this slot, a guest speaks of an earlier one.
+            (None, Fetched::Yes(_), Returned::Yes, ..) => Judged::Bad(
+                "nothing confirmed it in its time, and the guest put its previous one back".to_owned(),
+            ),
+            (None, Fetched::Yes(_), Returned::No, Speech::Silent, _) => {
                 Judged::Silent("it was fetched, and since then nobody is heard in the guest".to_owned())
             }
-            (None, _, _, TurnTime::Running) => Judged::Waits,
-            (None, Fetched::Yes, Speech::Lately, TurnTime::Over) if hello.is_none() => {
-                Judged::Silent("it was fetched, and nobody was heard in the guest's turn".to_owned())
+            (None, _, _, _, TurnTime::Running) => Judged::Waits,
+            (None, Fetched::Yes(at), Returned::No, Speech::Lately, TurnTime::Over)
+                if hello.is_none_or(|old| old.at <= at) =>
+            {
+                Judged::Waits
             }
-            (None, _, _, TurnTime::Over) => Judged::NotTaken(match hello {
+            (None, _, _, _, TurnTime::Over) => Judged::NotTaken(match hello {
                 Some(old) => format!(
                     "the guest goes on with controller {}, and did not exchange it: its journal (`journalctl -u guestd`) says why",
                     old.version
@@ -159,6 +208,39 @@ impl UpdateController {
             }),
         }
     }
+
+    fn unwell(&self, hello: &HelloRecord) -> String {
+        if hello.health != Health::Well {
+            return "said that it is not well".to_owned();
+        }
+        let worse = hello.reported.unwell.iter().filter(|stack| !self.unwell_before.contains(&stack.stack));
+        let named: Vec<String> = worse.take(3).map(|one| format!("{} ({})", one.stack, one.why)).collect();
+        format!("said that stacks are not well which were before: {}", named.join(", "))
+    }
+}
+
+/// What the agent answers a guest that asks what becomes of the build that it runs on trial.
+#[must_use]
+pub fn trial_verdict(
+    open: OpenTrial,
+    outcome: Option<ControllerOutcome>,
+    hello: Option<&HelloRecord>,
+) -> TrialVerdict {
+    match (open, outcome) {
+        (OpenTrial::Yes, _) | (OpenTrial::No, Some(ControllerOutcome::Silent)) => TrialVerdict::Undecided,
+        (OpenTrial::No, Some(ControllerOutcome::Bad)) => TrialVerdict::TakeBack,
+        (OpenTrial::No, None) => match hello.map(|hello| hello.health) {
+            Some(Health::Well) => TrialVerdict::Confirmed,
+            Some(Health::Unwell | Health::Starting) | None => TrialVerdict::Undecided,
+        },
+    }
+}
+
+/// Whether the operation that tries the build is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenTrial {
+    Yes,
+    No,
 }
 
 impl Spec for UpdateController {
@@ -167,7 +249,7 @@ impl Spec for UpdateController {
             guest: self.snapshot.target.guest(),
             holds: Holds::Guest,
             takes: Takes::Nothing,
-            // One at a time on a host, and it stops its guest only to mend what it did itself.
+            // One at a time on a host, and it stops no guest.
         }
     }
 
@@ -176,16 +258,13 @@ impl Spec for UpdateController {
     }
 
     fn steps(&self) -> Vec<Step> {
-        let turn = vec![Step::CheckRoom, Step::TakeSnapshot, Step::AwaitController];
-        turn.into_iter().chain(RollBack::steps()).collect()
+        vec![Step::CheckRoom, Step::TakeSnapshot, Step::AwaitController]
     }
 
     fn effects(&self) -> Vec<Effect> {
         vec![
             Effect::Snapshot,
             Effect::ReplaceController { version: self.version.clone(), sha256: self.sha256.clone() },
-            Effect::RollBack(gate::RollBack::FailedUpdate),
-            Effect::Protect,
         ]
     }
 
@@ -193,21 +272,22 @@ impl Spec for UpdateController {
         None
     }
 
-    /// A way back that fails is a person's: what it would take back first is the snapshot, which is all there is to come back to.
+    /// A rollback that an earlier agent began and that fails is a person's: what it would take back first is the snapshot,
+    /// which is all there is to come back to.
     fn exhausted(&self, step: Step) -> Exhausted {
-        if Self::is_way_back(step) { Exhausted::Park } else { step.facts().exhausted }
+        if Self::is_rollback(step) { Exhausted::Park } else { step.facts().exhausted }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
+    use jiff::{SignedDuration, Timestamp};
 
     use super::*;
     use crate::model::records::TakenBy;
     use holdfast_protocol::id::{GuestUid, Vmid};
 
-    fn update() -> UpdateController {
+    pub(super) fn update() -> UpdateController {
         let uid = GuestUid::new(uuid::Uuid::nil());
         let target = Target { uid, name: "web-1".parse().unwrap(), vmid: Vmid::try_from(300).unwrap() };
         let snapshot = Snapshot {
@@ -218,7 +298,7 @@ mod tests {
             due: None,
         };
         let (version, sha256) = ("0.2.0".to_owned().try_into().unwrap(), "ab".repeat(32).try_into().unwrap());
-        UpdateController { snapshot, version, sha256, pace_s: 60 }
+        UpdateController { snapshot, version, sha256, pace_s: 60, unwell_before: BTreeSet::new() }
     }
 
     fn hello(build: &str, health: Health) -> HelloRecord {
@@ -232,10 +312,20 @@ mod tests {
         }
     }
 
-    /// Every combination: only the new one, well, is up; only the new one's own report sends a guest back, and no
-    /// silence.
+    fn unwell(name: &str) -> UnwellStack {
+        UnwellStack {
+            stack: name.parse().unwrap(),
+            state: holdfast_protocol::local::hello::UnwellState::Down,
+            why: "exit 1".to_owned(),
+            since: Timestamp::UNIX_EPOCH,
+            restarts: 0,
+        }
+    }
+
+    /// Every combination: only the new one, well for a while, is up; a build is bad by the guest's own word alone, and by no
+    /// silence; and nothing waits for ever.
     #[test]
-    fn a_guest_goes_back_only_for_its_own_word() {
+    fn a_build_is_judged_by_what_its_guest_says() {
         let said = [
             None,
             Some(hello("cd", Health::Well)),
@@ -243,42 +333,114 @@ mod tests {
             Some(hello("ab", Health::Unwell)),
             Some(hello("ab", Health::Well)),
         ];
+        let fetches = [
+            Fetched::No,
+            Fetched::Yes(Timestamp::UNIX_EPOCH),
+            Fetched::Yes(Timestamp::UNIX_EPOCH - SignedDuration::from_secs(1)),
+        ];
+        let mut cases = 0;
         for hello in &said {
-            for fetched in [Fetched::No, Fetched::Yes] {
+            for fetched in fetches {
                 for speech in [Speech::Lately, Speech::Silent] {
                     for turn in [TurnTime::Running, TurnTime::Over] {
-                        let judged =
-                            update().judge(HelloState { hello: hello.as_ref(), fetched, speech, turn });
-                        let new = hello.as_ref().filter(|hello| hello.build == Some(update().sha256));
-                        let case = format!("{hello:?} {fetched:?} {speech:?} {turn:?}: {judged:?}");
-                        let over = turn == TurnTime::Over;
-                        let is_well = new.is_some_and(|new| new.health == Health::Well);
-                        assert_eq!(judged == Judged::Up, is_well, "{case}");
-                        let says_it_is_not = new.is_some() && !is_well && over && speech == Speech::Lately;
-                        assert_eq!(matches!(judged, Judged::Bad(_)), says_it_is_not, "{case}");
-                        if new.is_none() && fetched == Fetched::No {
-                            assert_eq!(matches!(judged, Judged::NotTaken(_)), over, "{case}");
+                        for returned in [Returned::No, Returned::Yes] {
+                            for fine_for in [0, 29, 30].map(Duration::from_secs) {
+                                let hello = hello.as_ref();
+                                let judged = update().judge(HelloState {
+                                    hello,
+                                    fine_for,
+                                    fetched,
+                                    returned,
+                                    speech,
+                                    turn,
+                                });
+                                let new = hello.filter(|hello| hello.build == Some(update().sha256));
+                                let case = format!(
+                                    "{hello:?} {fine_for:?} {fetched:?} {returned:?} {speech:?} {turn:?}: {judged:?}"
+                                );
+                                let over = turn == TurnTime::Over;
+                                let is_well = new.is_some_and(|new| new.health == Health::Well);
+                                assert_eq!(
+                                    judged == Judged::Up,
+                                    is_well && fine_for.as_secs() == 30,
+                                    "{case}"
+                                );
+                                let says = new.is_some() && !is_well && over && speech == Speech::Lately;
+                                let has_it = matches!(fetched, Fetched::Yes(_));
+                                let back = new.is_none() && has_it && returned == Returned::Yes;
+                                assert_eq!(matches!(judged, Judged::Bad(_)), says || back, "{case}");
+                                let silent = speech == Speech::Silent && !back && judged != Judged::Up;
+                                let could = new.is_some() || has_it;
+                                assert_eq!(matches!(judged, Judged::Silent(_)), silent && could, "{case}");
+                                // What is fetched and not heard of is waited for until it counts as silent.
+                                let unheard = matches!(fetched, Fetched::Yes(at) if hello.is_none_or(|old| old.at <= at));
+                                let ends =
+                                    (over && speech == Speech::Silent) || (over && new.is_none() && !unheard);
+                                assert!(!(ends && judged == Judged::Waits), "{case}");
+                                cases += 1;
+                            }
                         }
-                        if new.is_none() && fetched == Fetched::Yes && speech == Speech::Silent {
-                            assert!(matches!(judged, Judged::Silent(_)), "{case}");
-                        }
-                        // Nothing waits beyond the end.
-                        assert!(!(over && judged == Judged::Waits), "{case}");
                     }
                 }
             }
         }
+        assert_eq!(cases, 5 * 3 * 2 * 2 * 2 * 3);
     }
 
     #[test]
-    fn a_silence_is_known_before_the_turn_is_over() {
+    fn stacks_that_were_well_before_must_be_well_again() {
+        let mut update = update();
+        update.unwell_before.insert("idle".parse().unwrap());
+        let mut new = hello("ab", Health::Well);
+        new.reported.unwell = vec![unwell("idle")];
+        assert!(update.is_fine(&new));
+        new.reported.unwell.push(unwell("shop"));
+        assert!(!update.is_fine(&new));
+        let heard = HelloState {
+            hello: Some(&new),
+            fine_for: Duration::ZERO,
+            fetched: Fetched::Yes(Timestamp::UNIX_EPOCH),
+            returned: Returned::No,
+            speech: Speech::Lately,
+            turn: TurnTime::Over,
+        };
+        let Judged::Bad(why) = update.judge(heard) else { panic!("{:?}", update.judge(heard)) };
+        assert!(why.contains("shop (exit 1)") && !why.contains("idle"), "{why}");
+    }
+
+    #[test]
+    fn a_guest_hears_of_its_build_what_became_of_it() {
+        let (well, unwell) = (hello("ab", Health::Well), hello("ab", Health::Unwell));
+        let rows = [
+            (OpenTrial::Yes, None, Some(&well), TrialVerdict::Undecided),
+            (OpenTrial::Yes, Some(ControllerOutcome::Bad), Some(&well), TrialVerdict::Undecided),
+            (OpenTrial::No, Some(ControllerOutcome::Bad), Some(&well), TrialVerdict::TakeBack),
+            (OpenTrial::No, Some(ControllerOutcome::Silent), Some(&well), TrialVerdict::Undecided),
+            (OpenTrial::No, None, Some(&well), TrialVerdict::Confirmed),
+            (OpenTrial::No, None, Some(&unwell), TrialVerdict::Undecided),
+            (OpenTrial::No, None, None, TrialVerdict::Undecided),
+        ];
+        for (open, outcome, hello, verdict) in rows {
+            assert_eq!(trial_verdict(open, outcome, hello), verdict, "{open:?} {outcome:?} {hello:?}");
+        }
+    }
+
+    /// The guest's own way back comes before a silence is one, and all of it has an end.
+    #[test]
+    fn a_silence_is_known_after_the_guest_could_have_come_back() {
         for pace_s in [60, 600] {
             let update = UpdateController { pace_s, ..update() };
-            assert!(update.silent_after_s() > 2 * u64::from(pace_s));
-            assert!(
-                update.silent_after_s() < update.turn_s()
-                    && update.turn_s() <= Step::AwaitController.bound().seconds
-            );
+            assert!(update.silent_after_s() > trial_s(pace_s) + 60);
+            assert!(update.turn_s() >= 3 * u64::from(pace_s));
+            assert!(update.turn_s() + update.silent_after_s() < Step::AwaitController.bound().seconds);
         }
+    }
+
+    /// An operation of an earlier agent is read as it was written.
+    #[test]
+    fn an_earlier_agents_operation_is_read() {
+        let text = serde_json::to_string(&update()).unwrap();
+        assert!(!text.contains("unwell_before"), "{text}");
+        assert_eq!(serde_json::from_str::<UpdateController>(&text).unwrap(), update());
     }
 }

@@ -3,13 +3,13 @@
 //! What comes in: the requests of the document, what controllers said of themselves, what was approved, what is stored
 //! on the host, what did not come up ([`rollout`]). What goes out: at most one operation on the whole host, in the
 //! order of the guests' uids. A build that is bad in one guest, or that silenced one, is tried in the next; two say
-//! something about all. A guest that nothing could bring back is reported, and left as it is. Deliberately absent: what
+//! something about all. Deliberately absent: what
 //! a guest does in its slot.
 
 use std::cmp::Ordering;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::desired::{DesiredController, DesiredGuest, RunState, VolumeKind};
+use holdfast_protocol::desired::{DesiredController, DesiredGuest, RunState};
 use holdfast_protocol::job::act::{Act, ReleaseKind, args};
 use holdfast_protocol::job::{Draft, Target as JobTarget};
 use holdfast_protocol::operation::OperationKind;
@@ -25,7 +25,7 @@ use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::observed::MissingController;
 use crate::model::policy::Sha256Hex;
-use crate::model::records::{ControllerVerdict, GuestRecord, HelloRecord, TakenBy};
+use crate::model::records::{ControllerOutcome, ControllerVerdict, GuestRecord, HelloRecord, TakenBy};
 use crate::operation::{Operation, Snapshot, Target, UpdateController};
 
 /// What keeps a guest from the controller that is asked for it.
@@ -91,7 +91,7 @@ fn judge(
     let sha256 = Sha256Hex::try_from(goal.sha256.as_str().to_owned()).map_err(|_| KeptBuild::Silently)?;
     let hello = record.hello.as_ref().ok_or(KeptBuild::Silently)?;
     if hello.build.as_ref() == Some(&sha256) {
-        return Err(KeptBuild::Silently);
+        return Err(still_bad(context, (record, hello), (named, &sha256)));
     }
     approved(context, guest, goal, &sha256)?;
     tried(context, record, (named, &sha256))?;
@@ -99,14 +99,6 @@ fn judge(
         return Err(waits(not_here(context, (named, &sha256))));
     }
     newer(goal, hello)?;
-    let bulk = |kind: &VolumeKind| matches!(kind, VolumeKind::Bulk(_));
-    if let Some(volume) = guest.volumes.iter().find(|volume| bulk(&volume.kind)) {
-        return Err(waits(format!(
-            "controller {named} is not put in by itself: a way back would take volume {} along, which is in no backup; \
-             exchange it by hand in the guest",
-            volume.name
-        )));
-    }
     if let Some((tried, until)) = context.waits(guest.uid, OperationKind::UpdateController) {
         return Err(waits(format!(
             "controller {named} was not put in, {} times ({}): tried again at {until:.0}",
@@ -120,11 +112,44 @@ fn judge(
         version: goal.version.clone(),
         sha256,
         pace_s: limits::hello_again_s(inputs.desired.len()),
+        unwell_before: hello.reported.unwell.iter().map(|one| one.stack.clone()).collect(),
     }));
     if passes(context, &operation.effects()) != Verdict::Free {
         return Err(KeptBuild::Silently);
     }
     Ok(operation)
+}
+
+/// A guest that runs what is asked for, although it said that it is not well under it, and did not go back: its previous
+/// controller knew no way back inside the guest. It hears of the verdict with its next hello.
+fn still_bad(
+    context: &Context<'_>,
+    (record, hello): (&GuestRecord, &HelloRecord),
+    (named, sha256): (&str, &Sha256Hex),
+) -> KeptBuild {
+    let inputs = context.inputs;
+    let pace = SignedDuration::from_secs(i64::from(limits::hello_again_s(inputs.desired.len())));
+    let own = inputs.records.controller_verdicts.iter().find(|one| {
+        one.outcome == ControllerOutcome::Bad && one.sha256 == *sha256 && one.guest == record.uid
+    });
+    let Some(own) = own.filter(|own| hello.at.duration_since(own.at) > pace * 2) else {
+        return KeptBuild::Silently;
+    };
+    let text = format!(
+        "controller {named} did not come up here ({}), and the guest runs it still: {}",
+        own.why,
+        by_hand(record)
+    );
+    KeptBuild::Reported(ErrorCode::ControllerBad, text)
+}
+
+/// How a person puts the previous controller back. No write of the customer's is touched by that.
+fn by_hand(record: &GuestRecord) -> String {
+    let vmid = record.place.vmid().map_or_else(|| "VMID".to_owned(), |vmid| vmid.to_string());
+    format!(
+        "the one before comes back with `pct exec {vmid} -- mv /usr/bin/guestd.old /usr/bin/guestd` and \
+         `pct exec {vmid} -- systemctl restart guestd`"
+    )
 }
 
 /// Why its bytes are not on this host, and what helps.
@@ -167,7 +192,7 @@ fn tried(
         BuildState::BadHere(own) => (
             ErrorCode::ControllerBad,
             format!(
-                "controller {named} did not come up here ({}), and the guest went back: it is not tried here again, \
+                "controller {named} did not come up here ({}), and the guest has its previous one: it is not tried here again, \
                      and other guests get it; ask for another, or sign for it once more",
                 own.why
             ),
@@ -204,10 +229,10 @@ fn tried(
 fn silent_text(named: &str, own: &ControllerVerdict, record: &GuestRecord) -> String {
     let vmid = record.place.vmid().map_or_else(|| "VMID".to_owned(), |vmid| vmid.to_string());
     format!(
-        "controller {named}: {}. Nothing was rolled back, since silence alone proves nothing: look with `pct exec {vmid} -- \
-         systemctl status guestd`; the one before comes back with `pct exec {vmid} -- mv /usr/bin/guestd.old \
-         /usr/bin/guestd` and `pct exec {vmid} -- systemctl restart guestd`",
-        own.why
+        "controller {named}: {}. The guest did not put its previous one back by itself either: look with `pct exec {vmid} -- \
+         systemctl status guestd`; {}",
+        own.why,
+        by_hand(record)
     )
 }
 
@@ -250,7 +275,7 @@ fn newer(goal: &DesiredController, hello: &HelloRecord) -> Result<(), KeptBuild>
     }
 }
 
-/// Its slot would pass unused otherwise, or end with a rolled-back guest although no controller was there.
+/// Its slot would pass unused otherwise.
 fn speaks_now(
     context: &Context<'_>,
     guest: &DesiredGuest,

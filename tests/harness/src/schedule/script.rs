@@ -65,6 +65,7 @@ impl fmt::Display for Act {
             Self::Arm(fault) => write!(f, "{fault:?}"),
             Self::Speech(Speech::Hello) => f.write_str("controllers speak"),
             Self::Speech(Speech::Breaks) => f.write_str("controllers break when they are exchanged"),
+            Self::Speech(Speech::Returns) => f.write_str("controllers return when they are exchanged"),
             Self::Speech(Speech::Unwell) => f.write_str("controllers are not well when they are exchanged"),
             Self::Speech(Speech::Refuses) => f.write_str("controllers throw away what they fetch"),
             Self::Speech(Speech::Silence) => f.write_str("controllers fall silent"),

@@ -97,3 +97,40 @@ fn the_steps_that_were_written_are_the_steps_that_are_done() {
         });
     }
 }
+
+/// The steps of a story's operation, as they are written.
+fn written(story: &Story) -> Vec<String> {
+    let template = Template::of(story.ground);
+    virtual_time(|| async {
+        let world = template.world(7);
+        begun(&world, story).await;
+        rewrite(&world, |_| {})
+    })
+}
+
+/// An earlier agent opened updates of guest agents with a rollback behind them. Nothing of it is done, whatever became of
+/// the new one, and the operation ends.
+#[test]
+fn the_rollback_of_an_earlier_agents_update_is_not_gone() {
+    let rollback = one_of_each().find(|story| story.name.starts_with("roll_back")).unwrap();
+    let rollback = written(&rollback);
+    for story in stories(OperationKind::UpdateController) {
+        if story.end != Status::Done {
+            continue;
+        }
+        let template = Template::of(story.ground);
+        virtual_time(|| async {
+            let world = template.world(7);
+            begun(&world, &story).await;
+            rewrite(&world, |names| names.extend(rollback.clone()));
+            let ended = gone_on(&world, &story).await;
+            assert_eq!(ended.status(), Status::Done, "{}: {:?}", story.name, ended.cause());
+            let view = ended.view();
+            let skipped = view
+                .steps
+                .iter()
+                .filter(|step| step.note.as_ref().is_some_and(|note| note.starts_with("not ")));
+            assert_eq!(skipped.count(), rollback.len(), "{}: {view:?}", story.name);
+        });
+    }
+}

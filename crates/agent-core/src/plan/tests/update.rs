@@ -152,9 +152,39 @@ fn what_no_one_signed_for_is_held_with_what_to_sign() {
     assert!(draft.contains("approve_release") && draft.contains(&NEW.repeat(32)), "{draft}");
 }
 
+/// Nothing is rolled back, so what no backup holds is no reason to wait.
+#[test]
+fn a_guest_with_bulk_volumes_is_exchanged_as_any() {
+    let mut w = world(1);
+    let bulk = serde_json::json!({ "name": "media", "mount": "/srv/media", "size_gib": 1,
+        "kind": { "bulk": { "none": "rebuilt from the origin" } } });
+    w.desired[0].volumes.push(serde_json::from_value(bulk).unwrap());
+    let plan = w.plan();
+    let update = |action: &Action| matches!(action.operation, Operation::UpdateController(_));
+    assert!(plan.actions.iter().any(update) || !plan.actions.is_empty(), "{plan}");
+    assert!(reported(&plan, ErrorCode::ControllerWaits).is_empty(), "{plan}");
+}
+
+/// Its previous controller knew no way back: it hears the verdict, and runs the bad build on.
+#[test]
+fn a_guest_that_runs_a_bad_build_on_is_reported() {
+    let mut w = world(1);
+    w.records.controller_verdicts.push(verdict(1, ControllerOutcome::Bad, "it is not well"));
+    let hello = w.records.guests[0].hello.as_mut().unwrap();
+    hello.build = Some(digest(NEW));
+    let plan = w.plan();
+    assert!(reported(&plan, ErrorCode::ControllerBad).is_empty(), "it hears of it with its next hello");
+    w.records.guests[0].hello.as_mut().unwrap().at = at(0) + SignedDuration::from_mins(3);
+    let words = reported(&w.plan(), ErrorCode::ControllerBad);
+    assert!(
+        words.len() == 1 && words[0].contains("runs it still: the one before comes back with `pct exec 300"),
+        "{words:?}"
+    );
+}
+
 /// What keeps a guest, and whether it is reported to the operator.
 #[test]
-fn who_cannot_come_back_or_cannot_be_reported_newer_is_left_as_it_is() {
+fn what_is_not_here_or_not_newer_is_left_as_it_is() {
     let kept = |change: fn(&mut World), words: &str| {
         let mut w = world(1);
         change(&mut w);
@@ -181,14 +211,6 @@ fn who_cannot_come_back_or_cannot_be_reported_newer_is_left_as_it_is() {
     );
     kept(|w| w.records.guests[0].hello.as_mut().unwrap().version = "0.3.0".to_owned(), "is older than 0.3.0");
     kept(|w| w.records.guests[0].hello.as_mut().unwrap().version = "main".to_owned(), "is not known");
-    kept(
-        |w| {
-            let bulk = serde_json::json!({ "name": "media", "mount": "/srv/media", "size_gib": 1,
-                "kind": { "bulk": { "none": "rebuilt from the origin" } } });
-            w.desired[0].volumes.push(serde_json::from_value(bulk).unwrap());
-        },
-        "volume media",
-    );
     kept(|w| w.records.guests[0].hello = None, "");
     kept(|w| w.records.guests[0].hello.as_mut().unwrap().at = at(0) - SignedDuration::from_hours(1), "");
     kept(|w| w.records.guests[0].hello.as_mut().unwrap().build = None, "");
