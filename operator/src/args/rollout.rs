@@ -46,6 +46,11 @@ pub enum RolloutCommand {
     },
     /// Show the rollouts, the newest first.
     List,
+    /// Show one rollout: its waves, and where each host is and why.
+    Show {
+        /// Its number.
+        number: u32,
+    },
 }
 
 /// Of `holdfast rollout plan`.

@@ -45,6 +45,7 @@ pub async fn run(command: RolloutCommand, hub: &Hub, screen: &Screen) -> Result<
             act(number, "abort", hub, screen).await
         }
         RolloutCommand::Watch { number } => watch(number, hub, screen).await,
+        RolloutCommand::Show { number } => show(&get(number, hub).await?, screen),
         RolloutCommand::List => {
             let all: Vec<RolloutView> = hub.list(&["v1", "rollouts"], &[], WHOLE).await?;
             screen.show(&all, |all, style| render::rollout::rollouts(all, clock::now(), style))

@@ -238,6 +238,9 @@ conditions! {
     RestoreTestOverdue = "RESTORE_TEST_OVERDUE", Warning, [Tier], 3600 s, Endangered, Protection, NOTHING,
         "No backup was tried by restoring it for longer than the policy promises.",
         "See what keeps the test from running: `agentd restore-tests` on the host.";
+    RolloutHeld = "ROLLOUT_HELD", Warning, [Hub], 0 s, Safe, Update, NOTHING,
+        "A rollout is held, because more hosts failed than may: no host is offered its release.",
+        "See which hosts failed and why with `holdfast rollout show ROLLOUT`; then `holdfast rollout resume ROLLOUT` accepts the failures, and `holdfast rollout abort ROLLOUT` ends it.";
     RootDiskFull = "ROOT_DISK_FULL", Warning, [Host Guest], 300 s, Safe, Use, NOTHING,
         "Its root disk is nearly full.",
         "Free room (`df -h /` there), or make the disk larger in the document.";

@@ -6,6 +6,7 @@
 
 use holdfast_protocol::condition::{ConditionCode, ReportedCondition, Subject, TokenName};
 use holdfast_protocol::id::{HostId, JobId, ReceiverName};
+use holdfast_protocol::release::VersionNumber;
 use jiff::{SignedDuration, Timestamp};
 
 /// An operator has a week to make another token.
@@ -52,6 +53,16 @@ pub struct HubFacts {
     pub backup: BackupState,
     pub database: DatabaseState,
     pub settings: SettingsState,
+    pub rollout: Option<HeldRollout>,
+}
+
+/// A rollout that waits for an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldRollout {
+    pub number: u32,
+    pub version: VersionNumber,
+    pub since: Timestamp,
+    pub reason: String,
 }
 
 /// What became of the last settings that were read.
@@ -164,6 +175,10 @@ pub fn of_hub(facts: &HubFacts, now: Timestamp) -> Vec<ReportedCondition> {
         let message = format!("the settings were read again and refused: {why}");
         let code = ConditionCode::HubSettingsRefused;
         found.push(ReportedCondition::new(code, Subject::Hub {}, *since, &message));
+    }
+    if let Some(HeldRollout { number, version, since, reason }) = &facts.rollout {
+        let message = format!("rollout {number} of release {version} is held: {reason}");
+        found.push(ReportedCondition::new(ConditionCode::RolloutHeld, Subject::Hub {}, *since, &message));
     }
     for (token, ends_at) in &facts.tokens {
         if ends_at.duration_since(now) < TOKEN_LEFT {
@@ -281,6 +296,7 @@ mod tests {
             backup: newest(-30),
             database: DatabaseState::Whole,
             settings: SettingsState::InForce,
+            rollout: None,
         };
         assert_eq!(of_hub(&well, at(0)), []);
         let ill = HubFacts {
@@ -290,6 +306,12 @@ mod tests {
             backup: newest(-31),
             database: DatabaseState::after(&DatabaseState::Whole, vec!["page 7".to_owned()], at(-2)),
             settings: SettingsState::refused(&SettingsState::InForce, "a file is gone".to_owned(), at(-1)),
+            rollout: Some(HeldRollout {
+                number: 3,
+                version: VersionNumber::new(2026, 12, 1),
+                since: at(-1),
+                reason: "of the 45 hosts of wave 2 3 failed, where 2 may".to_owned(),
+            }),
         };
         let found = of_hub(&ill, at(0));
         let all = [
@@ -297,6 +319,7 @@ mod tests {
             ConditionCode::HubBackupOld,
             ConditionCode::HubDatabaseFailing,
             ConditionCode::HubSettingsRefused,
+            ConditionCode::RolloutHeld,
             ConditionCode::TokenExpiring,
             ConditionCode::ReceiverFailing,
         ];

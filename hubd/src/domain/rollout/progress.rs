@@ -46,13 +46,17 @@ pub struct HostReport {
     pub contact: Contact,
     /// When its agent started, by its own clock.
     pub started_at: Option<Timestamp>,
+    /// The version of the agent that runs, however it came there.
+    pub running: Option<VersionNumber>,
     pub builds: AgentBuilds,
     pub conditions: Vec<ReportedCondition>,
 }
 
 impl HostReport {
+    /// A package that brought the version, or a newer one, is as good as a build in a slot. A build on trial is neither.
     fn has_taken(&self, target: &Target) -> bool {
-        self.builds.confirmed.is_some_and(|confirmed| confirmed >= target.version)
+        let by_package = self.running.filter(|_| self.running != self.builds.trial);
+        [self.builds.confirmed, by_package].into_iter().flatten().any(|version| version >= target.version)
     }
 }
 

@@ -119,7 +119,8 @@ fn actions_fit_the_stage_and_resuming_accepts_what_failed() {
 }
 
 fn report(builds: AgentBuilds) -> HostReport {
-    HostReport { contact: Contact::Heard, started_at: Some(at(50)), builds, conditions: Vec::new() }
+    let running = Some(VersionNumber::new(2026, 11, 0));
+    HostReport { contact: Contact::Heard, started_at: Some(at(50)), running, builds, conditions: Vec::new() }
 }
 
 #[test]
@@ -131,6 +132,21 @@ fn a_host_is_judged_by_what_it_reported() {
     assert_eq!(judge(&report(AgentBuilds::default())), Progress::Waiting);
     let trial = AgentBuilds { trial: Some(VERSION), ..AgentBuilds::default() };
     assert_eq!(judge(&report(trial)), Progress::Waiting, "a trial is no verdict");
+    let running = |version, builds| HostReport { running: Some(version), ..report(builds) };
+    assert_eq!(judge(&running(VERSION, AgentBuilds::default())), Progress::Done, "a package brought it");
+    let newer = VersionNumber::new(2027, 1, 0);
+    assert_eq!(
+        judge(&running(newer, AgentBuilds::default())),
+        Progress::Done,
+        "a package brought a newer one"
+    );
+    let trial = |version| AgentBuilds { trial: Some(version), ..AgentBuilds::default() };
+    assert_eq!(judge(&running(VERSION, trial(VERSION))), Progress::Waiting, "what runs is on trial");
+    assert_eq!(
+        judge(&running(VERSION, trial(newer))),
+        Progress::Done,
+        "what runs is not what waits for its trial"
+    );
     assert_eq!(judge(&confirmed(VersionNumber::new(2026, 12, 0))), Progress::Waiting);
     assert_eq!(judge(&confirmed(VERSION)), Progress::Done);
     assert_eq!(judge(&confirmed(VersionNumber::new(2026, 12, 2))), Progress::Done, "a newer one");

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, Row};
 
 use super::super::columns::{Id, Text, Time};
+use super::super::rollouts::held_rollout;
 use super::rows::ScopeColumn;
 use crate::domain::alerting::own::{HostFacts, HubFacts, IdentityUse};
 use crate::store::OwnFacts;
@@ -21,7 +22,8 @@ const COLUMNS: &str = "id, status = 'frozen',
 
 pub(super) fn read(connection: &Connection, now: Timestamp) -> rusqlite::Result<OwnFacts> {
     let (tokens, failing) = (tokens(connection, now)?, failing(connection)?);
-    let hub = HubFacts { tokens, failing, ..HubFacts::default() };
+    let rollout = held_rollout(connection)?;
+    let hub = HubFacts { tokens, failing, rollout, ..HubFacts::default() };
     Ok(OwnFacts { hosts: hosts(connection)?, hub })
 }
 

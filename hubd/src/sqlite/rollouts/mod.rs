@@ -14,7 +14,7 @@ use holdfast_protocol::release::rollout::{RolloutRequest, RolloutView};
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
-pub(super) use self::rows::offered_versions;
+pub(super) use self::rows::{held_rollout, offered_versions};
 use self::rows::{KeptRollout, all, hosts_to_plan, one, save, unfinished};
 use super::columns::Time;
 use super::events::emit;

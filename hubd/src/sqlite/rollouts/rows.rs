@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
+use crate::domain::alerting::own::HeldRollout;
 use crate::domain::rollout::progress::{Contact, HostReport, Target, progress, taken_at};
 use crate::domain::rollout::view::open_wave;
 use crate::domain::rollout::{Failures, HostFacts, OpenWave, Rollout, Stage, WaveLimits};
@@ -133,6 +134,7 @@ fn report(row: &Row<'_>) -> rusqlite::Result<HostReport> {
     Ok(HostReport {
         contact,
         started_at: agent.as_ref().map(|agent| agent.started_at),
+        running: agent.as_ref().and_then(|agent| agent.version.parse().ok()),
         builds: agent.and_then(|agent| agent.builds).unwrap_or_default(),
         conditions: conditions.map(|set| set.0.conditions().to_vec()).unwrap_or_default(),
     })
@@ -241,4 +243,19 @@ pub(in crate::sqlite) fn offered_versions(
     let mut select = connection.prepare_cached(sql)?;
     let rows = select.query_map([Id(host.uuid())], read)?.collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(rows.into_iter().filter(|(_, offered)| *offered).map(|(version, _)| version).collect())
+}
+
+/// The rollout that the hub stopped. At most one is not over.
+pub(in crate::sqlite) fn held_rollout(connection: &Connection) -> rusqlite::Result<Option<HeldRollout>> {
+    let sql =
+        "SELECT number, version, reason, held_at FROM rollouts WHERE state = 'held' ORDER BY number LIMIT 1";
+    let read = |row: &Row<'_>| {
+        Ok(HeldRollout {
+            number: row.get("number")?,
+            version: version(row)?,
+            since: row.get::<_, Time>("held_at")?.0,
+            reason: row.get::<_, Option<String>>("reason")?.unwrap_or_default(),
+        })
+    };
+    connection.prepare_cached(sql)?.query_row([], read).optional()
 }

@@ -12,7 +12,9 @@ use holdfast_protocol::release::rollout::{
 use holdfast_protocol::report::{AgentBuilds, AgentSection, FailedRelease};
 use hubd::domain::identity::Presented;
 use hubd::domain::rollout::action::Action;
-use hubd::store::{AskingHost, Checkin, PlanRolloutError, SectionTexts, WriteError};
+use hubd::store::{
+    AskingHost, Checkin, IncidentFilter, IncidentRecord, PlanRolloutError, SectionTexts, WriteError,
+};
 
 use super::fixture::{CORRELATION, Fixture, at, by, checkin, fresh_key, host_id};
 use super::releases::new;
@@ -73,6 +75,15 @@ impl Fleet {
             }
         }
         offered
+    }
+
+    async fn firing(&self) -> Vec<String> {
+        let all = self.fixture.store.incidents(IncidentFilter::Firing.into(), None, 10).await.unwrap();
+        let text = |one: IncidentRecord| {
+            let incident = one.incident;
+            format!("{} {}: {}", incident.code, incident.subject, incident.message.as_str())
+        };
+        all.into_iter().map(text).collect()
     }
 
     async fn report(&mut self, host: HostId, builds: AgentBuilds) {
@@ -166,11 +177,20 @@ pub async fn a_defect_in_the_second_wave_of_200_hosts_reaches_no_third(fixture: 
         assert_eq!((still.state, still.open.unwrap().number), (RolloutState::Held, 2));
         assert_eq!(count(&still, 2, RolloutHostState::Waiting), 150, "the third wave was never open");
     }
+    fleet.fixture.timer(60_000).tick().await.unwrap();
+    let alerts = fleet.firing().await;
+    assert_eq!(alerts.len(), 1, "{alerts:?}");
+    assert!(alerts[0].starts_with("ROLLOUT_HELD hub: rollout 1 of release 2026.11.1 is held"), "{alerts:?}");
     let aborted = fleet.act(number, Action::Abort, 60_000).await;
     assert_eq!(aborted.state, RolloutState::Aborted);
     assert_eq!(count(&aborted, 1, RolloutHostState::Done), 42, "who runs it goes on with it");
     fleet.restart();
     assert!(fleet.offered().await.is_empty());
+    // What ended is over once it stayed so for a while.
+    for second in [60_100, 70_000] {
+        fleet.fixture.timer(second).tick().await.unwrap();
+    }
+    assert_eq!(fleet.firing().await, [""; 0]);
     let kinds = fleet.fixture.kinds().await;
     let told: Vec<&str> =
         kinds.iter().map(String::as_str).filter(|kind| kind.starts_with("rollout")).collect();

@@ -102,6 +102,7 @@ pub const fn deriver(code: ConditionCode) -> Deriver {
         | Code::HubDiskFull
         | Code::HubSettingsRefused
         | Code::ReceiverFailing
+        | Code::RolloutHeld
         // Tokens of operators. Proxmox shows no token the end of one of its own user.
         | Code::TokenExpiring => Deriver::Hub,
     }

@@ -163,6 +163,7 @@ fn each_code_has_a_deriver() {
             "HUB_DISK_FULL",
             "HUB_SETTINGS_REFUSED",
             "RECEIVER_FAILING",
+            "ROLLOUT_HELD",
             "TOKEN_EXPIRING"
         ]
     );
