@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use holdfast_protocol::audit::ChainError;
 use holdfast_protocol::enrol::InviteError;
 use holdfast_protocol::id::{HostName, ReceiverName, TargetName};
+use holdfast_protocol::release::window::WindowError;
 use holdfast_protocol::restore_certificate::CertificateError;
 use holdfast_protocol::storage::HostRecipient;
 use holdfast_seal::{OpenError, SealError};
@@ -184,4 +185,20 @@ pub enum WithdrawError {
         "{host} has {count} open restore orders: give --order with the hash that `holdfast host restore` printed"
     )]
     Which { host: String, count: usize },
+}
+
+/// Why labels or windows of hosts are not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum HostLabelError {
+    /// A key in two changes.
+    #[error("the label {key} is in two changes, and nothing was changed: name it once")]
+    Twice { key: String },
+    /// More windows than a host may have.
+    #[error("nothing was changed")]
+    Windows(#[source] WindowError),
+    /// Nothing is selected.
+    #[error(
+        "no host has the labels {label}, and nothing was changed: see `holdfast host list --label {label}`"
+    )]
+    NoHost { label: String },
 }

@@ -3,7 +3,7 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredError;
 
-use crate::cmd_errors::{CertificateCommandError, ReceiverTestError, SealCommandError};
+use crate::cmd_errors::{CertificateCommandError, HostLabelError, ReceiverTestError, SealCommandError};
 use crate::config::ConfigError;
 use crate::document_file::DocumentFileError;
 use crate::hub::HubError;
@@ -60,6 +60,9 @@ pub enum CliError {
     /// A policy that no host would take.
     #[error(transparent)]
     Policy(#[from] holdfast_trust::policy::PolicyError),
+    /// Labels or windows of hosts.
+    #[error(transparent)]
+    HostLabel(#[from] crate::cmd_errors::HostLabelError),
     /// An exported audit.
     #[error(transparent)]
     Audit(#[from] crate::cmd_errors::AuditError),
@@ -208,6 +211,8 @@ impl CliError {
                 PinError::Changed { .. } | PinError::OtherFingerprint { .. } | PinError::Signed { .. },
             ) => CONFLICT,
             Self::Withdraw(_) => USAGE,
+            Self::HostLabel(HostLabelError::NoHost { .. }) => NOT_FOUND,
+            Self::HostLabel(HostLabelError::Twice { .. } | HostLabelError::Windows(_)) => USAGE,
             Self::JobDraft(JobDraftError::OtherDocument { .. }) => CONFLICT,
             Self::Seal(SealCommandError::OtherRecipient { .. }) => CONFLICT,
             Self::OtherHost { .. } | Self::JobCancelled { .. } => CONFLICT,

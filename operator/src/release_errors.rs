@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::UtcSecond;
+use holdfast_protocol::release::window::WindowError;
 use holdfast_protocol::release::{RELEASE_SIGNATURES_MAX, ReleaseError, VersionNumber};
 use holdfast_trust::operators::OperatorsError;
 use holdfast_trust::release::{ReleaseKeysError, ReleaseRefused};
@@ -127,6 +128,8 @@ pub enum ReleaseStoreError {
          and goes on, `holdfast rollout abort {number}` ends it"
     )]
     RolloutHeld { number: u32, reason: String },
+    #[error("no rollout was planned")]
+    Times(#[from] WindowError),
     #[error("the hub has no release {version}, and nothing was changed: see `holdfast release list`")]
     Unknown { version: VersionNumber },
 }

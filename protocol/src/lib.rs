@@ -58,6 +58,7 @@ pub mod escrow;
 pub mod generation;
 pub mod golden;
 pub mod guest_audit;
+pub mod host_label;
 pub mod host_maintenance;
 pub mod hub;
 pub mod id;

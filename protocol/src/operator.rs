@@ -7,6 +7,8 @@
 //! | `GET /v1/hosts` | | [`Page`] of [`HostView`] |
 //! | `GET /v1/hosts/{id or name}` | | [`HostDetail`] |
 //! | `POST /v1/hosts/{id or name}/revoke` | | [`HostView`] |
+//! | `POST /v1/hosts/{id or name}/labels` | [`LabelChange`](crate::host_label::LabelChange) | [`HostView`] |
+//! | `PUT /v1/hosts/{id or name}/update-windows` | [`UpdateWindowsPut`] | [`HostView`] |
 //! | `GET /v1/enrollment-requests` | | [`Page`] of [`EnrollmentRequestView`] |
 //! | `POST /v1/enrollment-requests/{id}/approve` | [`EnrollmentApproval`] | [`EnrollmentRequestView`] |
 //! | `POST /v1/enrollment-requests/{id}/refuse` | | [`EnrollmentRequestView`] |
@@ -29,10 +31,12 @@ use serde::{Deserialize, Serialize};
 use crate::condition::ConditionCode;
 use crate::desired::Reason;
 use crate::generation::Generation;
+use crate::host_label::HostLabels;
 use crate::id::{CorrelationId, EnrollmentRequestId, HostId, HostName, InviteId, JobId, OperatorName};
 use crate::job::JobReport;
 use crate::pin::Pin;
 use crate::release::stored::HostOffer;
+use crate::release::window::UpdateWindows;
 use crate::report::{AuditHead, Sections};
 use crate::restore::RestoreOrder;
 use crate::secret::Secret;
@@ -192,6 +196,20 @@ pub struct HostView {
     pub attention: u32,
     /// When its certificate ends.
     pub certificate_ends_at: Timestamp,
+    /// Its labels.
+    #[serde(default, skip_serializing_if = "HostLabels::is_empty")]
+    pub labels: HostLabels,
+    /// When rollouts may offer it a release; without any at each time.
+    #[serde(default, skip_serializing_if = "UpdateWindows::is_empty")]
+    pub update_windows: UpdateWindows,
+}
+
+/// When rollouts may offer a host a release.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateWindowsPut {
+    /// Only in these; without any at each time.
+    pub windows: UpdateWindows,
 }
 
 /// Why a host that reports is not well.

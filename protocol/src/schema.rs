@@ -18,8 +18,8 @@ fn named<T: JsonSchema>(name: &'static str) -> Named {
 #[must_use]
 pub fn all() -> Vec<Named> {
     use crate::{
-        alert, bootstrap, break_glass, checkin, desired, enrol, envelope, escrow, golden, guest_audit, local,
-        operation, operator, release, restore, restore_certificate,
+        alert, bootstrap, break_glass, checkin, desired, enrol, envelope, escrow, golden, guest_audit,
+        host_label, local, operation, operator, release, restore, restore_certificate,
     };
     vec![
         named::<alert::AcknowledgeRequest>("alert-acknowledge"),
@@ -87,6 +87,8 @@ pub fn all() -> Vec<Named> {
         named::<guest_audit::GuestAuditView>("guest-audit-view"),
         named::<operator::HostDetail>("host-detail"),
         named::<operator::HostView>("host"),
+        named::<host_label::LabelChange>("host-label-change"),
+        named::<operator::UpdateWindowsPut>("update-windows-put"),
         named::<operator::InviteCreated>("invite-created"),
         named::<operator::InviteRequest>("invite-request"),
         named::<operator::JobDetail>("job-detail"),

@@ -23,6 +23,7 @@ mod events;
 mod file_body;
 mod guest_audit;
 mod health;
+mod host_labels;
 mod hosts;
 mod invites;
 mod jobs;
@@ -212,6 +213,8 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/hosts/{host}/audit-heads", get(hosts::audit_heads))
         .route("/v1/hosts/{host}/usage", get(usage::show))
         .route("/v1/hosts/{host}/revoke", post(hosts::revoke))
+        .route("/v1/hosts/{host}/labels", post(host_labels::change))
+        .route("/v1/hosts/{host}/update-windows", put(host_labels::put_windows))
         .route("/v1/hosts/{host}/release-offer", put(release_offers::put).delete(release_offers::delete))
         .route("/v1/hosts/{host}/restore", post(restore::invite))
         .route("/v1/hosts/{host}/restore/withdraw", post(restore::withdraw))

@@ -6,6 +6,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredError;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::escrow::form::FormError;
+use holdfast_protocol::host_label::LabelError;
 use holdfast_protocol::json::{JsonError, chain};
 use holdfast_protocol::release::ReleaseError;
 use net::server::Refused;
@@ -192,6 +193,12 @@ impl From<ReleasePutError> for ApiError {
 impl From<OfferError> for ApiError {
     fn from(error: OfferError) -> Self {
         Self::new(error.code(), error.to_string())
+    }
+}
+
+impl From<LabelError> for ApiError {
+    fn from(error: LabelError) -> Self {
+        Self::new(ErrorCode::Range, format!("{error}; nothing was changed"))
     }
 }
 

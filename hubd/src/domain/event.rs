@@ -59,6 +59,10 @@ kinds! {
     MaintenanceChanged = "maintenance_changed"
     /// A host reported for the first time, or again after an alarm.
     HostOnline = "host_online"
+    /// An operator changed labels of a host.
+    HostLabelsChanged = "host_labels_changed"
+    /// An operator said when a host may be updated.
+    HostWindowsChanged = "host_windows_changed"
     /// A host got its next certificate.
     HostRenewed = "host_renewed"
     /// An operator let a host go.

@@ -16,7 +16,7 @@ use crate::store::HostRecord;
 pub(super) const COLUMNS: &str = "number, id, name, status, liveness, seen_at, wanted, held, agent_version,
     guests_running, guests,
     attention_guests + attention_waiting + attention_agent + (refused IS NOT NULL) AS attention,
-    degraded_since, degraded_reason, certificate_ends_at,
+    degraded_since, degraded_reason, certificate_ends_at, labels, update_windows,
     (SELECT conditions FROM reports WHERE reports.host = hosts.number) AS conditions";
 
 /// The table's checks allow only these values.
@@ -67,6 +67,11 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<HostRecord> {
         guests: row.get("guests")?,
         attention: row.get("attention")?,
         certificate_ends_at: row.get::<_, Time>("certificate_ends_at")?.0,
+        labels: row.get::<_, Option<Json<_>>>("labels")?.map(|json| json.0).unwrap_or_default(),
+        update_windows: row
+            .get::<_, Option<Json<_>>>("update_windows")?
+            .map(|json| json.0)
+            .unwrap_or_default(),
     };
     Ok(HostRecord { view, number: row.get("number")? })
 }

@@ -8,6 +8,7 @@ use holdfast_protocol::id::{HostId, OperatorName};
 use holdfast_protocol::operator::HostState;
 use holdfast_protocol::release::VersionNumber;
 use holdfast_protocol::release::stored::{HostOffer, OfferedRelease, WithdrawnOffer};
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::columns::{Id, Text, Time, digest, text};
@@ -37,10 +38,10 @@ pub(super) fn of_host(connection: &Connection, number: i64) -> rusqlite::Result<
 }
 
 /// As hosts hear of it: the newest of what an operator and rollouts offer. A host takes no other.
-fn offered(tx: &Tx<'_>, host: HostId) -> rusqlite::Result<Option<OfferedRelease>> {
+fn offered(tx: &Tx<'_>, host: HostId, now: Timestamp) -> rusqlite::Result<Option<OfferedRelease>> {
     let sql = "SELECT version FROM release_offers WHERE host = (SELECT number FROM hosts WHERE id = ?1)";
     let by_operator = tx.prepare_cached(sql)?.query_row([Id(host.uuid())], version).optional()?;
-    let mut versions = offered_versions(tx, host)?;
+    let mut versions = offered_versions(tx, host, now)?;
     versions.extend(by_operator);
     let Some(newest) = versions.into_iter().max() else { return Ok(None) };
     let sql = "SELECT version, manifest_sha256 FROM releases WHERE version = ?1";
@@ -128,7 +129,7 @@ impl ReleaseOffers for Sqlite {
         &self,
         host: AskingHost,
     ) -> Result<Option<OfferedRelease>, WriteError<IdentityError>> {
-        let id = host.presented.host;
-        self.for_admitted("read the offer of a release", host, move |tx| offered(tx, id)).await
+        let (id, now) = (host.presented.host, host.at);
+        self.for_admitted("read the offer of a release", host, move |tx| offered(tx, id, now)).await
     }
 }

@@ -20,6 +20,7 @@ mod escrow;
 mod escrow_notices;
 mod events;
 mod guest_audit;
+mod host_labels;
 mod hosts;
 mod idempotency;
 mod invites;
@@ -64,6 +65,7 @@ pub use escrow::{EscrowCaller, EscrowError, EscrowSelector, Escrows};
 pub use escrow_notices::{EscrowNotices, NoticeEnd, OutgoingNotice};
 pub use events::{EventFilter, Events};
 pub use guest_audit::{AuditDelivery, GuestAudits, RECORDS_PER_GUEST, RECORDS_PER_HOST};
+pub use host_labels::HostLabelling;
 pub use hosts::{HostRecord, Hosts};
 pub use idempotency::{By, Claim};
 pub use invites::{InviteMade, InviteRequestError, Invites, NewInvite, RedeemError, Redemption};
@@ -116,6 +118,7 @@ pub trait Store:
     + Escrows
     + Events
     + GuestAudits
+    + HostLabelling
     + Hosts
     + Invites
     + Operators

@@ -40,6 +40,7 @@ mod reload;
 mod restart;
 mod restore;
 mod restore_certificates;
+mod rollouts;
 mod root_links;
 #[path = "../../../tests/support/rows.rs"]
 mod rows;

@@ -54,12 +54,12 @@ fn place(bytes: &[u8]) -> String {
 }
 
 impl Client {
-    async fn put_release(&self, patch: u32, release: &SignedRelease) -> Answered<ReleaseView> {
+    pub async fn put_release(&self, patch: u32, release: &SignedRelease) -> Answered<ReleaseView> {
         self.send_bytes(Method::PUT, &at(patch), release.to_json().unwrap().into_bytes()).await
     }
 
     /// Sends these of the bytes of a file.
-    async fn put_file(&self, file: &[u8], from: usize, to: usize) -> Answered<ArtifactView> {
+    pub async fn put_file(&self, file: &[u8], from: usize, to: usize) -> Answered<ArtifactView> {
         let path = format!("{}?offset={from}", place(file));
         self.send_bytes(Method::PUT, &path, file[from..to].to_vec()).await
     }

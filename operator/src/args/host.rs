@@ -1,12 +1,16 @@
 //! Command line arguments of `holdfast host`.
 
+use std::str::FromStr;
+
 use clap::{Args as ClapArgs, Subcommand};
 use holdfast_protocol::condition::ConditionText;
+use holdfast_protocol::host_label::{LabelKey, LabelSelector, LabelValue, label};
 use holdfast_protocol::id::{EnrollmentRequestId, HostId, HostName};
 use holdfast_protocol::job::HostFingerprint;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::job::stamp::Reason as JobReason;
 use holdfast_protocol::pin::Pin;
+use holdfast_protocol::release::window::UpdateWindow;
 
 use super::alert::comment;
 use super::{AssumeYes, EndOrNow, KeyArgs, job_reason};
@@ -47,14 +51,41 @@ fingerprint; give it with --fingerprint, or compare it when prompted.")]
     /// Show all hosts. Those that need attention come first.
     List {
         /// Show enrollment requests instead: the same as `host requests`.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "label")]
         requests: bool,
+        /// Only hosts with these labels, such as `tier=canary+site=vienna`.
+        #[arg(long, value_name = "LABELS")]
+        label: Option<LabelSelector>,
     },
     /// Show one host with its guests, storages and work.
     Show {
         /// The host's name or id.
         host: String,
     },
+    /// Set labels of a host with `KEY=VALUE`, and remove them with `KEY-`.
+    #[command(after_help = "\
+Waves of rollouts select hosts by labels, and so does `holdfast host list --label`. A host has at most 16.
+
+Examples:
+  holdfast host label box7 tier=canary site=vienna
+  holdfast host label box7 customer=acme tier-")]
+    Label {
+        /// The host's name or id.
+        host: String,
+        /// What is set and removed.
+        #[arg(required = true, value_name = "LABEL")]
+        changes: Vec<LabelTerm>,
+    },
+    /// Say when rollouts may offer hosts a release.
+    #[command(after_help = "\
+A rollout may have windows too; a host is offered the release when both allow it. With --label the windows are written to \
+the hosts that have the labels now: a host that gets them later has no window until the command is run again.
+
+Examples:
+  holdfast host window box7 --window \"sat,sun 02:00-06:00 Europe/Vienna\"
+  holdfast host window --label customer=acme --window \"mon-fri 20:00-04:00 Europe/Vienna\"
+  holdfast host window box7 --any-time")]
+    Window(WindowArgs),
     /// Announce that a host is worked on: its agent begins nothing new, and no alert of it is sent meanwhile.
     #[command(after_help = "\
 The agent lets what is under way end and reports the host as drained (`holdfast host show`). Backups that become due are \
@@ -103,6 +134,45 @@ Examples:
         #[command(flatten)]
         assume_yes: AssumeYes,
     },
+}
+
+/// Of `holdfast host window`.
+#[derive(Debug, ClapArgs)]
+pub struct WindowArgs {
+    /// Names or ids of hosts.
+    #[arg(required_unless_present = "label", value_name = "HOST")]
+    pub hosts: Vec<String>,
+    /// All hosts with these labels, such as `customer=acme`.
+    #[arg(long, value_name = "LABELS", conflicts_with = "hosts")]
+    pub label: Option<LabelSelector>,
+    /// A weekly window, such as `mon-fri 20:00-04:00 Europe/Vienna`, in the place of those before; may be repeated.
+    #[arg(long = "window", value_name = "WINDOW", required_unless_present = "any_time")]
+    pub windows: Vec<UpdateWindow>,
+    /// Remove the windows: releases may be offered at any time.
+    #[arg(long, conflicts_with = "windows")]
+    pub any_time: bool,
+    #[command(flatten)]
+    pub assume_yes: AssumeYes,
+}
+
+/// One change of a label, as it is typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LabelTerm {
+    Set(LabelKey, LabelValue),
+    Remove(LabelKey),
+}
+
+impl FromStr for LabelTerm {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_suffix('-').filter(|key| !key.contains('=')) {
+            Some(key) => Ok(Self::Remove(LabelKey::try_from(key.to_owned())?)),
+            None => label(text)
+                .map(|(key, value)| Self::Set(key, value))
+                .map_err(|error| format!("{error}; KEY=VALUE sets a label, and KEY- removes it")),
+        }
+    }
 }
 
 /// Of `holdfast host pin`.

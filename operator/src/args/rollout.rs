@@ -1,10 +1,13 @@
 //! Arguments of `holdfast rollout`.
 
+use std::num::NonZeroU32;
 use std::str::FromStr;
 
 use clap::{Args as ClapArgs, Subcommand};
+use holdfast_protocol::host_label::{LabelError, LabelSelector};
 use holdfast_protocol::release::VersionNumber;
 use holdfast_protocol::release::rollout::{WaveHosts, WaveRequest};
+use holdfast_protocol::release::window::{BlackoutDates, UpdateWindow};
 
 use super::AssumeYes;
 
@@ -58,17 +61,26 @@ pub enum RolloutCommand {
 pub struct PlanArgs {
     /// The version of a release at the hub.
     pub version: VersionNumber,
-    /// A wave: `hosts=box1+box2`, `count=10` or `rest`, then `failures=N,soak=TIME,timeout=TIME`, with times such as 30m or
-    /// 2h; repeat for each, in order.
+    /// A wave: `hosts=box1+box2`, `label=tier=canary+site=vienna`, `count=10` or `rest`, then
+    /// `failures=N,soak=TIME,timeout=TIME`, with times such as 30m or 2h; repeat for each, in order.
     #[arg(long = "wave", value_name = "WAVE", required = true)]
     pub waves: Vec<WaveText>,
+    /// Offer the release only in this weekly window, such as `mon-fri 20:00-04:00 Europe/Vienna`; may be repeated.
+    #[arg(long = "window", value_name = "WINDOW")]
+    pub windows: Vec<UpdateWindow>,
+    /// Offer nothing on these dates, such as `2026-12-24..2027-01-02 Europe/Vienna`; may be repeated.
+    #[arg(long = "not", value_name = "DATES")]
+    pub not: Vec<BlackoutDates>,
+    /// Newly offer the release to at most so many hosts in an hour.
+    #[arg(long, value_name = "HOSTS")]
+    pub per_hour: Option<NonZeroU32>,
 }
 
 /// A wave, as it is typed.
 #[derive(Clone, Debug)]
 pub struct WaveText(pub WaveRequest);
 
-const FORM: &str = "write a wave as hosts=box1+box2,failures=0,soak=30m,timeout=2h, with count=10 or rest for the first part";
+const FORM: &str = "write a wave as hosts=box1+box2,failures=0,soak=30m,timeout=2h, with label=tier=canary, count=10 or rest for the first part";
 
 impl FromStr for WaveText {
     type Err = String;
@@ -80,6 +92,11 @@ impl FromStr for WaveText {
             let number = || value.parse::<u32>().map_err(|_| FORM.to_owned());
             let is_new = match name {
                 "hosts" => hosts.replace(WaveHosts::Named(names(value)?)).is_none(),
+                "label" => {
+                    let selector: LabelSelector =
+                        value.parse().map_err(|error: LabelError| error.to_string())?;
+                    hosts.replace(WaveHosts::Labelled(selector)).is_none()
+                }
                 "count" => hosts.replace(WaveHosts::Count(number()?)).is_none(),
                 "rest" if value.is_empty() => hosts.replace(WaveHosts::Rest).is_none(),
                 "failures" => max_failures.replace(number()?).is_none(),
@@ -124,7 +141,11 @@ mod tests {
         assert_eq!(wave, WaveRequest { hosts, max_failures: 0, soak_s: 1_800, timeout_s: 7_200 });
         assert_eq!(read("timeout=1d,count=5,failures=1,soak=0s").unwrap().hosts, WaveHosts::Count(5));
         assert_eq!(read("rest,failures=1,soak=0s,timeout=90s").unwrap().timeout_s, 90);
+        let labelled = read("label=tier=canary+site=vienna,failures=0,soak=0s,timeout=1h").unwrap().hosts;
+        assert_eq!(labelled, WaveHosts::Labelled("site=vienna+tier=canary".parse().unwrap()));
         for wrong in [
+            "label=tier,failures=0,soak=0s,timeout=1h",
+            "label=tier=a,hosts=box1,failures=0,soak=0s,timeout=1h",
             "",
             "rest",
             "rest,failures=1,soak=0s",

@@ -23,18 +23,21 @@ pub async fn run(command: HostCommand, hub: &Hub, folder: &Path, screen: &Screen
         HostCommand::Restore(args) => super::restore::run(args, hub, folder, screen).await,
         HostCommand::Withdraw(args) => super::withdraw::run(args, hub, folder, screen).await,
         HostCommand::Pin(args) => super::pin::run(args, hub, folder, screen).await,
-        HostCommand::List { requests: false } => {
-            let hosts: Vec<HostView> = hub.list(&["v1", "hosts"], &[], WHOLE).await?;
+        HostCommand::List { requests: false, label } => {
+            let mut hosts: Vec<HostView> = hub.list(&["v1", "hosts"], &[], WHOLE).await?;
+            hosts.retain(|host| label.as_ref().is_none_or(|label| label.matches(&host.labels)));
             screen.show(&hosts, |hosts, style| render::host::hosts(hosts, clock::now(), style))
         }
         HostCommand::Show { host } => {
             let detail: HostDetail = hub.get(&["v1", "hosts", &host]).await?;
             screen.show(&detail, |detail, style| render::host::host(detail, clock::now(), style))
         }
+        HostCommand::Label { host, changes } => super::host_label::label(&host, changes, hub, screen).await,
+        HostCommand::Window(args) => super::host_label::window(args, hub, screen).await,
         HostCommand::Maintenance { host, end, reason } => {
             super::silence::maintenance(&host, (end, reason), hub, screen).await
         }
-        HostCommand::Requests | HostCommand::List { requests: true } => {
+        HostCommand::Requests | HostCommand::List { requests: true, .. } => {
             let requests: Vec<EnrollmentRequestView> =
                 hub.list(&["v1", "enrollment-requests"], &[], WHOLE).await?;
             screen.show(&requests, |requests, style| {

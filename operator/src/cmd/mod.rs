@@ -10,6 +10,7 @@ pub mod golden;
 mod guest;
 pub mod guest_audit;
 mod host;
+mod host_label;
 mod job;
 mod login;
 mod operator;

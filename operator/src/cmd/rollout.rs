@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use holdfast_protocol::release::rollout::{RolloutRequest, RolloutState, RolloutView};
+use holdfast_protocol::release::rollout::{RolloutRequest, RolloutState, RolloutTimes, RolloutView};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -18,11 +18,7 @@ const POLL: Duration = Duration::from_secs(5);
 
 pub async fn run(command: RolloutCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
     match command {
-        RolloutCommand::Plan(PlanArgs { version, waves }) => {
-            let waves = waves.into_iter().map(|wave| wave.0).collect();
-            let view = hub.post(&["v1", "rollouts"], &RolloutRequest { version, waves }).await?;
-            show(&view, screen)
-        }
+        RolloutCommand::Plan(plan) => show(&hub.post(&["v1", "rollouts"], &request(plan)?).await?, screen),
         RolloutCommand::Start { number, assume_yes } => {
             let view = get(number, hub).await?;
             let hosts = view.waves.first().map_or(0, |wave| wave.hosts.len());
@@ -51,6 +47,12 @@ pub async fn run(command: RolloutCommand, hub: &Hub, screen: &Screen) -> Result<
             screen.show(&all, |all, style| render::rollout::rollouts(all, clock::now(), style))
         }
     }
+}
+
+fn request(plan: PlanArgs) -> Result<RolloutRequest, ReleaseStoreError> {
+    let PlanArgs { version, waves, windows, not, per_hour } = plan;
+    let times = RolloutTimes { windows: windows.try_into()?, not: not.try_into()?, per_hour };
+    Ok(RolloutRequest { version, waves: waves.into_iter().map(|wave| wave.0).collect(), times })
 }
 
 async fn get(number: u32, hub: &Hub) -> Result<RolloutView, CliError> {

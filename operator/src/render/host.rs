@@ -35,7 +35,16 @@ pub fn hosts(hosts: &[HostView], now: Timestamp, style: Style) -> String {
     }
     let mut sorted: Vec<&HostView> = hosts.iter().collect();
     sorted.sort_by_key(|host| (urgency(host), &host.name));
-    let mut text = table(&HEADER, sorted.iter().map(|host| row(host, now)), style);
+    let mut header = HEADER.to_vec();
+    let is_labelled = hosts.iter().any(|host| !host.labels.is_empty());
+    if is_labelled {
+        header.push("LABELS");
+    }
+    let rows = sorted.iter().map(|host| {
+        let labels = Some(plain(&host.labels)).filter(|_| is_labelled);
+        row(host, now).into_iter().chain(labels).collect()
+    });
+    let mut text = table(&header, rows, style);
     let needy: Vec<&str> =
         sorted.iter().filter(|host| needs_attention(host)).map(|host| host.name.as_str()).collect();
     if let Some(first) = needy.first() {
@@ -243,6 +252,12 @@ fn about(host: &HostView, sections: &Sections, now: Timestamp) -> Vec<(&'static 
         ("Desired", format!("generation {}, the agent holds {}", host.wanted, host.held)),
         ("Certificate", format!("ends {}", when(host.certificate_ends_at, now))),
     ];
+    if !host.labels.is_empty() {
+        pairs.push(("Labels", host.labels.to_string()));
+    }
+    if !host.update_windows.is_empty() {
+        pairs.push(("Updates", format!("offered by rollouts {}", host.update_windows)));
+    }
     if let Some(until) = host.maintenance_until {
         pairs.push(("Maintenance", format!("until {}: no alert of it is sent", when(until, now))));
     }

@@ -13,6 +13,7 @@ mod escrow;
 mod fake_hub;
 mod read_commands;
 mod release;
+mod rollout;
 mod seal;
 mod sign;
 mod terminal;

@@ -13,12 +13,13 @@ use crate::escrow::{
     EscrowRead,
 };
 use crate::guest_audit::{GuestAuditKept, GuestAuditPut, GuestAuditView};
+use crate::host_label::LabelChange;
 use crate::id::{EnrollmentRequestId, GuestUid, HostId, IdempotencyKey, JobId, OperatorName};
 use crate::job::Nonce;
 use crate::operator::{
     AuditEvidence, DesiredPut, DesiredVersion, EnrollmentApproval, EnrollmentRequestView, EventView,
     HostDetail, HostView, InviteCreated, InviteRequest, JobDetail, JobSubmit, JobView, OperatorMade,
-    OperatorRequest, OperatorView, Page, WhoAmI,
+    OperatorRequest, OperatorView, Page, UpdateWindowsPut, WhoAmI,
 };
 use crate::restore::{Replacement, RestoreOrder, RestoreRedeem, RestoreRequest, Restored, WithdrawRequest};
 use crate::restore_certificate::{CertificateKept, CertificatePut, CertificateView};
@@ -349,6 +350,21 @@ pub const CALLS: &[Call] = &[
         None,
         Answer::Done(framed::<HostView>),
     ),
+    change(
+        "/v1/hosts/{host}/labels",
+        ("changeHostLabels", "Sets and removes labels of a host."),
+        Some(of::<LabelChange>),
+        Answer::Done(framed::<HostView>),
+    ),
+    Call {
+        method: Method::Put,
+        ..change(
+            "/v1/hosts/{host}/update-windows",
+            ("putUpdateWindows", "Says when rollouts may offer a host a release."),
+            Some(of::<UpdateWindowsPut>),
+            Answer::Done(framed::<HostView>),
+        )
+    },
     Call {
         refusals: &[IdempotencyMismatch, JobUnbound, NotFound, NotYours, Revoked],
         ..change(

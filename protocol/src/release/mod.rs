@@ -7,6 +7,7 @@ mod kind;
 mod number;
 pub mod rollout;
 pub mod stored;
+pub mod window;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -7,11 +7,15 @@
 //! | `GET /v1/rollouts/{number}` | | [`RolloutView`] |
 //! | `POST /v1/rollouts/{number}/start`, `pause`, `resume`, `abort` | | [`RolloutView`] |
 
+use std::num::NonZeroU32;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::VersionNumber;
+use super::window::{Blackouts, UpdateWindows};
+use crate::host_label::LabelSelector;
 use crate::id::{HostName, OperatorName};
 
 /// More waves than a fleet needs.
@@ -31,6 +35,32 @@ pub struct RolloutRequest {
     pub version: VersionNumber,
     /// Its waves, in order.
     pub waves: Vec<WaveRequest>,
+    /// When it offers the release. Without them at any time, and to all of a wave at once.
+    #[serde(default, skip_serializing_if = "RolloutTimes::is_any_time")]
+    pub times: RolloutTimes,
+}
+
+/// When a rollout offers its release. A host may have windows of its own; both must allow a time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RolloutTimes {
+    /// Only in these; without any at each time.
+    #[serde(default, skip_serializing_if = "UpdateWindows::is_empty")]
+    pub windows: UpdateWindows,
+    /// Not on these dates.
+    #[serde(default, skip_serializing_if = "Blackouts::is_empty")]
+    pub not: Blackouts,
+    /// To how many hosts it is newly offered in an hour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_hour: Option<NonZeroU32>,
+}
+
+impl RolloutTimes {
+    /// Whether they allow each time, and all of a wave at once.
+    #[must_use]
+    pub const fn is_any_time(&self) -> bool {
+        self.windows.is_empty() && self.not.is_empty() && self.per_hour.is_none()
+    }
 }
 
 /// One wave of a request.
@@ -53,7 +83,9 @@ pub struct WaveRequest {
 pub enum WaveHosts {
     /// These.
     Named(Vec<HostName>),
-    /// So many of those that no wave names, in the order of names.
+    /// Those with all of these labels that no wave names, and that no wave before selects.
+    Labelled(LabelSelector),
+    /// So many of those that no wave names or selects, in the order of names.
     Count(u32),
     /// All that are left.
     Rest,
@@ -93,6 +125,36 @@ pub enum RolloutHostState {
     Gone,
 }
 
+/// What a host waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitReason {
+    /// Its wave is not open.
+    Wave,
+    /// No window of the rollout is open.
+    RolloutWindow,
+    /// None of its own windows is open.
+    HostWindow,
+    /// It is a date on which the rollout offers nothing.
+    Blackout,
+    /// Others are newly offered the release first.
+    Rate,
+    /// It is offered the release, and has not taken it.
+    Host,
+}
+
+/// What a host waits for, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostWait {
+    /// What for.
+    pub why: WaitReason,
+    /// When that ends, as far as it is known: its wave at the earliest, the next allowed time, its turn. Of a host that is
+    /// offered the release, when it counts as failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
 /// A host of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -104,14 +166,23 @@ pub struct RolloutHostView {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// When it was first offered the release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered_at: Option<Timestamp>,
+    /// What it waits for, while the rollout goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<HostWait>,
 }
 
 /// A wave of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaveView {
-    /// Its hosts.
+    /// Its hosts. They stay, whatever labels and names hosts get later.
     pub hosts: Vec<RolloutHostView>,
+    /// What selected them when the rollout was planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selects: Option<WaveHosts>,
     /// How many of them may fail.
     pub max_failures: u32,
     /// How long it is watched after its last host.
@@ -150,9 +221,15 @@ pub struct RolloutView {
     pub by: OperatorName,
     /// When.
     pub at: Timestamp,
+    /// When it offers the release.
+    #[serde(default, skip_serializing_if = "RolloutTimes::is_any_time")]
+    pub times: RolloutTimes,
     /// The wave that is open, or was last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<OpenWaveView>,
+    /// When the wave after it opens at the earliest, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_wave_at: Option<Timestamp>,
     /// Its waves, in order.
     pub waves: Vec<WaveView>,
 }

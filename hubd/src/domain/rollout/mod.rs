@@ -18,19 +18,27 @@
 //! | [`next`] | whether a wave is done, opens the next, or is held |
 //! | [`plan`] | which hosts are in which wave |
 //! | [`progress`] | where one host is, by its reports |
+//! | [`rate`] | which hosts are newly offered the release, a few in an hour |
+//! | [`times`] | when one host may be offered it |
 //! | [`view`] | what operators are shown |
 
 pub mod action;
 pub mod next;
 pub mod plan;
 pub mod progress;
+pub mod rate;
+pub mod times;
 pub mod view;
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use holdfast_protocol::id::{HostId, HostName};
 use holdfast_protocol::release::rollout::RolloutState;
 use jiff::{SignedDuration, Timestamp};
 
 use self::progress::Progress;
+use self::times::AllowedTimes;
 
 /// The bounds of a wave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +118,8 @@ pub struct Rollout {
     pub stage: Stage,
     /// In order; at least one.
     pub waves: Vec<WaveLimits>,
+    /// How many hosts are newly offered the release in an hour; without it all of a wave at once.
+    pub per_hour: Option<NonZeroU32>,
 }
 
 /// One host of a rollout, as far as it is known.
@@ -121,6 +131,32 @@ pub struct HostFacts {
     pub wave: usize,
     pub progress: Progress,
     pub failures: Failures,
+    /// When it was first offered the release.
+    pub offered_at: Option<Timestamp>,
+    /// Shared by hosts with the same windows.
+    pub allowed: Arc<AllowedTimes>,
+}
+
+/// What decides on an offer to one host, besides the stage.
+#[derive(Clone, Copy, Debug)]
+pub struct HostPlace<'a> {
+    /// From 0.
+    pub wave: usize,
+    pub offered_at: Option<Timestamp>,
+    pub allowed: &'a AllowedTimes,
+}
+
+/// Whether a host is offered the release now. Where a time ends, the offer is withdrawn.
+#[must_use]
+pub fn is_offered(stage: &Stage, place: HostPlace<'_>, now: Timestamp) -> bool {
+    let had_its_turn = match stage {
+        // A rollout that is over keeps no rate.
+        Stage::Finished => true,
+        Stage::Running(_) | Stage::Planned | Stage::Paused(_) | Stage::Held { .. } | Stage::Aborted(_) => {
+            place.offered_at.is_some()
+        }
+    };
+    stage.offers(place.wave) && had_its_turn && place.allowed.is_open(now)
 }
 
 /// Whether a failure of a host counts.

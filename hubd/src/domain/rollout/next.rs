@@ -5,6 +5,7 @@
 use jiff::Timestamp;
 
 use super::progress::Progress;
+use super::times::{AHEAD, BACK};
 use super::{Failures, HostFacts, OpenWave, Rollout, Stage, WaveLimits};
 
 /// Hosts that a reason names; more are counted.
@@ -39,16 +40,47 @@ pub enum Outcome {
     Gone,
 }
 
-fn is_over(open: &OpenWave, limits: &WaveLimits, wave: usize, now: Timestamp) -> bool {
+/// Why a host is waited for no longer. Only time counts in which it could have taken the release, but no wave waits for
+/// ever.
+fn is_over(open: &OpenWave, limits: &WaveLimits, host: &HostFacts, now: Timestamp) -> Option<Over> {
     // A wave before the open one was waited for as long as it may be.
-    wave < open.index || now.duration_since(open.opened_at) >= limits.timeout
+    if host.wave < open.index {
+        return Some(Over::Time);
+    }
+    if !host.allowed.is_open(now) && host.allowed.opens_at(now).is_none() {
+        return Some(Over::NeverAllowed);
+    }
+    if now.duration_since(open.opened_at) >= BACK {
+        return Some(Over::TooLong);
+    }
+    let since = host.offered_at?.max(open.opened_at);
+    (host.allowed.allowed_between(since, now) >= limits.timeout).then_some(Over::Time)
+}
+
+/// When a host counts as failed if nothing is heard of it.
+#[must_use]
+pub fn deadline(open: &OpenWave, limits: &WaveLimits, host: &HostFacts) -> Option<Timestamp> {
+    host.allowed.reaches(host.offered_at?.max(open.opened_at), limits.timeout)
+}
+
+enum Over {
+    Time,
+    NeverAllowed,
+    TooLong,
 }
 
 /// The outcome of a host of a wave that is open or has passed.
 #[must_use]
 pub fn outcome(open: &OpenWave, limits: &WaveLimits, host: &HostFacts, now: Timestamp) -> Outcome {
     let late = |says: &str| {
-        if is_over(open, limits, host.wave, now) { Some(says.to_owned()) } else { None }
+        is_over(open, limits, host, now).map(|over| match over {
+            Over::Time => says.to_owned(),
+            Over::NeverAllowed => {
+                let days = AHEAD.as_hours() / 24;
+                format!("within {days} days there is no time that both its windows and the rollout allow")
+            }
+            Over::TooLong => format!("it was waited for {} days", BACK.as_hours() / 24),
+        })
     };
     let why = match &host.progress {
         Progress::Done => return Outcome::Passed,

@@ -1,10 +1,12 @@
 //! The waves of a rollout, with their hosts.
 //!
-//! In: what an operator asks for, and the hosts that the hub serves, in the order of names. Out: each wave with its hosts.
+//! In: what an operator asks for, and the hosts that the hub serves, with their labels, in the order of names. Out: each
+//! wave with its hosts. They stay as they are, whatever labels the hosts get later.
 
 use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::host_label::HostLabels;
 use holdfast_protocol::id::{HostId, HostName};
 use holdfast_protocol::release::rollout::{
     ROLLOUT_HOSTS_MAX, WAVE_SECONDS_MAX, WAVES_MAX, WaveHosts, WaveRequest,
@@ -34,7 +36,9 @@ pub enum PlanError {
     UnknownHost { wave: usize, host: HostName },
     #[error("wave {wave} names {host}, which is in a wave already, and nothing was planned")]
     Twice { wave: usize, host: HostName },
-    #[error("wave {wave} has no host, and nothing was planned")]
+    #[error(
+        "wave {wave} has no host that is in no other wave, and nothing was planned: see `holdfast host list`"
+    )]
     Empty { wave: usize },
     #[error("wave {wave} takes {wanted} hosts, and {left} are left; nothing was planned")]
     Few { wave: usize, wanted: u32, left: usize },
@@ -59,23 +63,34 @@ impl PlanError {
     }
 }
 
-/// Plans the waves. `hosts` are those that may be named, in the order of names.
+/// A host that may be in a wave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    pub host: HostId,
+    pub name: HostName,
+    pub labels: HostLabels,
+}
+
+/// Plans the waves. `hosts` are those that may be named, in the order of names. First come the hosts that are named, then
+/// those that labels select, each in the first wave that does; counts and the rest take what is left.
 ///
 /// # Errors
 /// [`PlanError`], at the first mistake.
-pub fn plan(waves: &[WaveRequest], hosts: &[(HostName, HostId)]) -> Result<Vec<PlannedWave>, PlanError> {
+pub fn plan(waves: &[WaveRequest], hosts: &[Candidate]) -> Result<Vec<PlannedWave>, PlanError> {
     if !(1..=WAVES_MAX).contains(&waves.len()) {
         return Err(PlanError::Waves(waves.len()));
     }
     let mut taken = named(waves, hosts)?;
+    let labelled: Vec<Vec<HostId>> = waves.iter().map(|wave| labelled(wave, hosts, &mut taken)).collect();
     let mut planned = Vec::new();
-    for (wave, request) in (1..).zip(waves) {
+    for ((wave, request), labelled) in (1..).zip(waves).zip(labelled) {
         let left: Vec<HostId> =
-            hosts.iter().filter(|(name, _)| !taken.contains(name)).map(|(_, id)| *id).collect();
+            hosts.iter().filter(|one| !taken.contains(&one.name)).map(|one| one.host).collect();
         let of_wave = match &request.hosts {
             WaveHosts::Named(names) => {
-                hosts.iter().filter(|(name, _)| names.contains(name)).map(|(_, id)| *id).collect()
+                hosts.iter().filter(|one| names.contains(&one.name)).map(|one| one.host).collect()
             }
+            WaveHosts::Labelled(_) => labelled,
             WaveHosts::Count(wanted) if left.len() < *wanted as usize => {
                 return Err(PlanError::Few { wave, wanted: *wanted, left: left.len() });
             }
@@ -85,17 +100,24 @@ pub fn plan(waves: &[WaveRequest], hosts: &[(HostName, HostId)]) -> Result<Vec<P
         if of_wave.is_empty() {
             return Err(PlanError::Empty { wave });
         }
-        let names = hosts.iter().filter(|(_, id)| of_wave.contains(id));
-        taken.extend(names.map(|(name, _)| name.clone()));
+        let names = hosts.iter().filter(|one| of_wave.contains(&one.host));
+        taken.extend(names.map(|one| one.name.clone()));
         planned.push(PlannedWave { limits: limits(wave, request)?, hosts: of_wave });
     }
     let count = planned.iter().map(|wave| wave.hosts.len()).sum();
     if count > ROLLOUT_HOSTS_MAX { Err(PlanError::Hosts(count)) } else { Ok(planned) }
 }
 
+/// The hosts that a wave selects by labels, of those that are in no wave yet.
+fn labelled(wave: &WaveRequest, hosts: &[Candidate], taken: &mut BTreeSet<HostName>) -> Vec<HostId> {
+    let WaveHosts::Labelled(selector) = &wave.hosts else { return Vec::new() };
+    let found = hosts.iter().filter(|one| selector.matches(&one.labels) && taken.insert(one.name.clone()));
+    found.map(|one| one.host).collect()
+}
+
 /// All hosts that waves name, each once.
-fn named(waves: &[WaveRequest], hosts: &[(HostName, HostId)]) -> Result<BTreeSet<HostName>, PlanError> {
-    let served: BTreeSet<&HostName> = hosts.iter().map(|(name, _)| name).collect();
+fn named(waves: &[WaveRequest], hosts: &[Candidate]) -> Result<BTreeSet<HostName>, PlanError> {
+    let served: BTreeSet<&HostName> = hosts.iter().map(|one| &one.name).collect();
     let mut taken = BTreeSet::new();
     for (wave, request) in (1..).zip(waves) {
         let WaveHosts::Named(names) = &request.hosts else { continue };

@@ -1,18 +1,22 @@
 //! Tests of rollouts: tables, a defect over 200 hosts, and random lives.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::condition::{ConditionCode, ReportedCondition, Severity, Subject};
+use holdfast_protocol::host_label;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::release::VersionNumber;
-use holdfast_protocol::release::rollout::{WaveHosts, WaveRequest};
+use holdfast_protocol::release::rollout::{RolloutTimes, WaitReason, WaveHosts, WaveRequest};
+use holdfast_protocol::release::window::UpdateWindow;
 use holdfast_protocol::report::{AgentBuilds, FailedRelease, RefusedRelease};
 use uuid::Uuid;
 
 use super::action::{Action, accepted_by_resuming, act};
-use super::next::{Decision, apply, next};
-use super::plan::{PlanError, plan};
+use super::next::{Decision, Outcome, apply, next, outcome};
+use super::plan::{Candidate, PlanError, plan};
 use super::progress::{Contact, HostReport, Target, progress, taken_at};
+use super::rate::{newly_offered, turns};
+use super::times::always;
 use super::*;
 
 const VERSION: VersionNumber = VersionNumber::new(2026, 12, 1);
@@ -28,7 +32,13 @@ fn wave(max_failures: u32, soak: i64, timeout: i64) -> WaveLimits {
 
 fn host(number: u128, wave: usize, progress: Progress) -> HostFacts {
     let name = format!("box{number:03}").parse().unwrap();
-    HostFacts { host: HostId::new(Uuid::from_u128(number)), name, wave, progress, failures: Failures::Count }
+    let (host, failures) = (HostId::new(Uuid::from_u128(number)), Failures::Count);
+    HostFacts { host, name, wave, progress, failures, offered_at: Some(at(0)), allowed: always() }
+}
+
+/// All of a wave at once.
+fn at_once(stage: Stage, waves: Vec<WaveLimits>) -> Rollout {
+    Rollout { stage, waves, per_hour: None }
 }
 
 fn failed() -> Progress {
@@ -42,9 +52,8 @@ fn running(index: usize, opened: i64, settled: Option<i64>) -> Stage {
 #[test]
 fn a_wave_waits_settles_soaks_and_opens_the_next() {
     let waves = vec![wave(0, 60, 600), wave(1, 0, 600)];
-    let decide = |stage: Stage, hosts: &[HostFacts], now| {
-        next(&Rollout { stage, waves: waves.clone() }, hosts, at(now))
-    };
+    let decide =
+        |stage: Stage, hosts: &[HostFacts], now| next(&at_once(stage, waves.clone()), hosts, at(now));
     let done = [host(1, 0, Progress::Done), host(2, 1, Progress::Waiting)];
     let waits = [host(1, 0, Progress::Waiting), host(2, 1, failed())];
     assert_eq!(decide(running(0, 0, None), &waits, 599), Decision::Stay, "a later wave counts for nothing");
@@ -101,7 +110,7 @@ fn actions_fit_the_stage_and_resuming_accepts_what_failed() {
         host(3, 1, Progress::Done),
         host(4, 2, failed()),
     ];
-    let rollout = Rollout { stage: held, waves };
+    let rollout = at_once(held, waves);
     let accepted = accepted_by_resuming(&rollout, &hosts);
     assert_eq!(accepted, [hosts[0].host, hosts[1].host], "not the one whose wave was never open");
     let early = Rollout { stage: held_at(599), ..rollout.clone() };
@@ -183,6 +192,13 @@ fn a_host_is_judged_by_what_it_reported() {
     assert!(matches!(progress(&target, &restarted, Some(at(50))), Progress::Failed(_)));
 }
 
+fn candidate(number: u128, labels: &str) -> Candidate {
+    let HostFacts { host, name, .. } = host(number, 0, Progress::Waiting);
+    let terms = labels.split_whitespace().map(|term| host_label::label(term).unwrap());
+    let labels = terms.collect::<BTreeMap<_, _>>().try_into().unwrap();
+    Candidate { host, name, labels }
+}
+
 fn request(hosts: WaveHosts) -> WaveRequest {
     WaveRequest { hosts, max_failures: 1, soak_s: 60, timeout_s: 600 }
 }
@@ -191,7 +207,7 @@ fn request(hosts: WaveHosts) -> WaveRequest {
 fn waves_take_named_hosts_and_then_the_rest_in_order() {
     let name = |number: u128| host(number, 0, Progress::Waiting).name;
     let id = |number| HostId::new(Uuid::from_u128(number));
-    let hosts: Vec<_> = (1..=6).map(|number| (name(number), id(number))).collect();
+    let hosts: Vec<_> = (1..=6).map(|number| candidate(number, "")).collect();
     let ask = |waves: &[WaveHosts]| {
         let waves: Vec<_> = waves.iter().cloned().map(request).collect();
         plan(&waves, &hosts).map(|waves| waves.into_iter().map(|wave| wave.hosts).collect::<Vec<_>>())
@@ -208,6 +224,169 @@ fn waves_take_named_hosts_and_then_the_rest_in_order() {
     assert_eq!(twice, Err(PlanError::Twice { wave: 2, host: name(1) }));
     let timeless = WaveRequest { timeout_s: 0, ..request(WaveHosts::Rest) };
     assert!(matches!(plan(&[timeless], &hosts), Err(PlanError::Times { wave: 1, .. })));
+}
+
+#[test]
+fn labels_select_what_no_wave_names_and_the_first_wave_wins() {
+    let hosts = [
+        candidate(1, "tier=canary site=vienna"),
+        candidate(2, "tier=canary site=graz"),
+        candidate(3, "tier=prod site=graz"),
+        candidate(4, "tier=canary site=graz"),
+        candidate(5, ""),
+    ];
+    let id = |number| HostId::new(Uuid::from_u128(number));
+    let labelled = |text: &str| WaveHosts::Labelled(text.parse().unwrap());
+    let ask = |waves: Vec<WaveHosts>| {
+        let waves: Vec<_> = waves.into_iter().map(request).collect();
+        plan(&waves, &hosts).map(|waves| waves.into_iter().map(|wave| wave.hosts).collect::<Vec<_>>())
+    };
+    let names = WaveHosts::Named(vec![hosts[3].name.clone()]);
+    let planned = ask(vec![
+        WaveHosts::Count(1),
+        labelled("tier=canary+site=graz"),
+        labelled("site=graz"),
+        names,
+        WaveHosts::Rest,
+    ]);
+    // The count leaves those alone that a later wave selects.
+    assert_eq!(planned.unwrap(), [vec![id(1)], vec![id(2)], vec![id(3)], vec![id(4)], vec![id(5)]]);
+    assert_eq!(ask(vec![labelled("tier=none")]), Err(PlanError::Empty { wave: 1 }));
+    let all_taken = ask(vec![labelled("site=graz"), labelled("tier=prod")]);
+    assert_eq!(all_taken, Err(PlanError::Empty { wave: 2 }));
+}
+
+/// Allowed times of a rollout, and of a host.
+fn allowed(windows: &str, of_host: &str, now: Timestamp) -> Arc<AllowedTimes> {
+    let list = |text: &str| text.parse::<UpdateWindow>().map_or_else(|_| Vec::new(), |window| vec![window]);
+    let times = RolloutTimes { windows: list(windows).try_into().unwrap(), ..RolloutTimes::default() };
+    Arc::new(AllowedTimes::around(&times, &list(of_host).try_into().unwrap(), now))
+}
+
+#[test]
+fn only_time_in_which_a_host_could_take_it_counts_and_no_wait_is_endless() {
+    let begin: Timestamp = "2026-11-27T12:00:00Z".parse().unwrap();
+    let open = OpenWave { index: 0, opened_at: begin, settled_at: None };
+    let limits = wave(0, 0, 3 * 3_600);
+    let judge = |windows: &str, of_host: &str, offered: Option<i64>, hours: i64| {
+        let after = |hours| begin + SignedDuration::from_hours(hours);
+        let facts = HostFacts {
+            offered_at: offered.map(after),
+            allowed: allowed(windows, of_host, after(hours)),
+            ..host(1, 0, Progress::Waiting)
+        };
+        match outcome(&open, &limits, &facts, after(hours)) {
+            Outcome::Waiting => None,
+            Outcome::Failed(why) => Some(why),
+            other => panic!("{other:?}"),
+        }
+    };
+    let late = Some("it has not taken the release in time".to_owned());
+    let night = "daily 20:00-22:00 UTC";
+    assert_eq!(judge("", "", Some(0), 2), None);
+    assert_eq!(judge("", "", Some(0), 3), late);
+    assert_eq!(judge("", "", Some(5), 7), None, "its time begins with its own offer");
+    assert_eq!(judge("", "", None, 9), None, "it waits for its turn");
+    assert_eq!(judge(night, "", Some(8), 20), None, "two hours of the first night");
+    assert_eq!(judge("", night, Some(8), 33), late, "and one of the second");
+    let never = judge(night, "daily 02:00-03:00 UTC", None, 1).unwrap();
+    assert!(never.contains("within 60 days there is no time"), "{never}");
+    assert_eq!(judge(night, "", None, 90 * 24 - 1), None);
+    assert!(judge(night, "", None, 90 * 24).unwrap().contains("waited for 90 days"));
+}
+
+#[test]
+fn no_more_hosts_are_newly_offered_in_an_hour_than_the_rate_says() {
+    let now = at(100_000);
+    let mut rollout = Rollout {
+        stage: Stage::Running(OpenWave { index: 0, opened_at: at(0), settled_at: None }),
+        waves: vec![wave(0, 0, 600), wave(0, 0, 600)],
+        per_hour: NonZeroU32::new(2),
+    };
+    let waiting = |number, wave| HostFacts { offered_at: None, ..host(number, wave, Progress::Waiting) };
+    let mut hosts = vec![
+        HostFacts { offered_at: Some(at(98_000)), ..host(1, 0, Progress::Waiting) },
+        HostFacts { progress: Progress::Done, ..waiting(2, 0) },
+        waiting(3, 0),
+        HostFacts { allowed: allowed("", "mon 01:00-02:00 UTC", now), ..waiting(4, 0) },
+        waiting(5, 0),
+        HostFacts { progress: failed(), ..waiting(6, 0) },
+        waiting(7, 0),
+        waiting(8, 1),
+    ];
+    let id = |number| HostId::new(Uuid::from_u128(number));
+    assert_eq!(
+        turns(&rollout, &hosts, now),
+        [(id(3), now), (id(5), at(101_600)), (id(7), at(103_600))],
+        "neither who has it, nor who failed, nor who has no window now, nor who is in no open wave"
+    );
+    assert_eq!(newly_offered(&rollout, &hosts, now), [id(3)]);
+    hosts[2].offered_at = Some(now);
+    assert_eq!(newly_offered(&rollout, &hosts, at(101_599)), []);
+    assert_eq!(newly_offered(&rollout, &hosts, at(101_600)), [id(5)]);
+    rollout.per_hour = None;
+    assert_eq!(newly_offered(&rollout, &hosts, now), [id(5), id(7)]);
+    rollout.stage = Stage::Planned;
+    assert_eq!(newly_offered(&rollout, &hosts, now), []);
+}
+
+#[test]
+fn an_offer_is_withdrawn_where_its_time_ends() {
+    let now: Timestamp = "2026-11-27T21:00:00Z".parse().unwrap();
+    let night = allowed("daily 20:00-22:00 UTC", "", now);
+    let later = now + SignedDuration::from_hours(1);
+    let running = Stage::Running(OpenWave { index: 0, opened_at: now, settled_at: None });
+    let place = |wave, offered_at| HostPlace { wave, offered_at, allowed: &night };
+    assert!(is_offered(&running, place(0, Some(now)), now));
+    assert!(!is_offered(&running, place(0, Some(now)), later), "its window is over");
+    assert!(!is_offered(&running, place(0, None), now), "its turn has not come");
+    assert!(!is_offered(&running, place(1, Some(now)), now));
+    assert!(is_offered(&Stage::Finished, place(1, None), now), "a host that is set up anew");
+    assert!(!is_offered(&Stage::Finished, place(1, None), later));
+    assert!(!is_offered(&Stage::Aborted(None), place(0, Some(now)), now));
+}
+
+#[test]
+fn a_view_says_what_each_host_waits_for_and_until_when() {
+    let now: Timestamp = "2026-11-27T12:00:00Z".parse().unwrap();
+    let hours = |count| now + SignedDuration::from_hours(count);
+    let open = OpenWave { index: 0, opened_at: now, settled_at: None };
+    let mut rollout = Rollout {
+        stage: Stage::Running(open),
+        waves: vec![wave(9, 3_600, 7_200), wave(0, 0, 600), wave(0, 0, 600)],
+        per_hour: NonZeroU32::new(1),
+    };
+    let waiting = |number, wave| HostFacts { offered_at: None, ..host(number, wave, Progress::Waiting) };
+    let hosts = [
+        HostFacts { offered_at: Some(now), ..waiting(1, 0) },
+        HostFacts { allowed: allowed("", "daily 20:00-22:00 UTC", now), ..waiting(2, 0) },
+        waiting(3, 0),
+        waiting(4, 1),
+        waiting(5, 2),
+    ];
+    let waits = |rollout: &Rollout| {
+        let waves = view::waves(rollout, &hosts, now);
+        let waits = waves.iter().flat_map(|wave| &wave.hosts).map(|host| host.wait);
+        waits.map(|wait| wait.map(|wait| (wait.why, wait.until))).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        waits(&rollout),
+        [
+            Some((WaitReason::Host, Some(hours(2)))),
+            Some((WaitReason::HostWindow, Some(hours(8)))),
+            Some((WaitReason::Rate, Some(hours(1)))),
+            Some((WaitReason::Wave, None)),
+            Some((WaitReason::Wave, None)),
+        ]
+    );
+    rollout.stage = Stage::Running(OpenWave { settled_at: Some(now), ..open });
+    assert_eq!(view::next_wave_at(&rollout), Some(hours(1)));
+    assert_eq!(
+        waits(&rollout)[3..],
+        [Some((WaitReason::Wave, Some(hours(1)))), Some((WaitReason::Wave, None))]
+    );
+    rollout.stage = Stage::Paused(open);
+    assert_eq!(waits(&rollout), [None; 5], "the state of the rollout says why");
 }
 
 /// A generator that gives the same numbers each time.
@@ -250,7 +429,7 @@ fn no_host_outside_of_open_waves_is_ever_offered() {
                 60 + i64::try_from(numbers.below(300)).unwrap(),
             )
         });
-        let mut rollout = Rollout { stage: Stage::Planned, waves: limits.collect() };
+        let mut rollout = at_once(Stage::Planned, limits.collect());
         let mut hosts: Vec<_> =
             (0..12).map(|number| host(number, numbers.index(count), Progress::Waiting)).collect();
         let (mut opened, mut now) = (None::<usize>, 0);

@@ -22,5 +22,5 @@ mod signals;
 
 pub(super) use decide::{Moment, decide};
 pub(super) use incidents::{announced_until, maintenance_until};
-pub(super) use rows::Json;
+pub(super) use rows::{Json, json};
 pub(super) use signals::{deleted_guests, newly_deleted, relabelled, silent, spoken};

@@ -22,7 +22,7 @@ impl<T: DeserializeOwned> FromSql for Json<T> {
 }
 
 /// As a column holds it.
-pub(super) fn json<T: Serialize>(value: &T) -> rusqlite::Result<String> {
+pub(in super::super) fn json<T: Serialize>(value: &T) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }
 

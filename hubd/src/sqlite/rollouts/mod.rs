@@ -14,8 +14,9 @@ use holdfast_protocol::release::rollout::{RolloutRequest, RolloutView};
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
+use self::rows::{KeptRollout, all, hosts_to_plan, offer, one, save, unfinished};
 pub(super) use self::rows::{held_rollout, offered_versions};
-use self::rows::{KeptRollout, all, hosts_to_plan, one, save, unfinished};
+use super::alerts::json;
 use super::columns::Time;
 use super::events::emit;
 use super::settled::Scope;
@@ -25,7 +26,8 @@ use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::rollout::action::{Action, ActionError, accepted_by_resuming, act};
 use crate::domain::rollout::next::{Decision, apply, next};
 use crate::domain::rollout::plan::plan;
-use crate::domain::rollout::view;
+use crate::domain::rollout::rate::newly_offered;
+use crate::domain::rollout::{Rollout, view};
 use crate::store::{By, PlanRolloutError, ROLLOUTS_MAX, Rollouts, StoreError, WriteError};
 
 /// Decisions of one round: each wave settles and opens once, and the last one finishes.
@@ -33,6 +35,10 @@ const DECISIONS_MAX: usize = 100;
 
 fn shown(kept: &KeptRollout, now: Timestamp) -> RolloutView {
     let stage = &kept.rollout.stage;
+    let mut waves = view::waves(&kept.rollout, &kept.hosts, now);
+    for (wave, selects) in waves.iter_mut().zip(&kept.selects) {
+        wave.selects.clone_from(selects);
+    }
     RolloutView {
         number: kept.number,
         version: kept.version,
@@ -40,13 +46,15 @@ fn shown(kept: &KeptRollout, now: Timestamp) -> RolloutView {
         reason: kept.reason().map(str::to_owned),
         by: kept.by.clone(),
         at: kept.at,
+        times: kept.times.clone(),
         open: view::open_view(stage),
-        waves: view::waves(&kept.rollout, &kept.hosts, now),
+        next_wave_at: view::next_wave_at(&kept.rollout),
+        waves,
     }
 }
 
 fn show(connection: &Connection, number: u32, now: Timestamp) -> rusqlite::Result<Option<RolloutView>> {
-    Ok(one(connection, number)?.map(|kept| shown(&kept, now)))
+    Ok(one(connection, number, now)?.map(|kept| shown(&kept, now)))
 }
 
 fn event(by: &By, message: String) -> NewEvent {
@@ -64,20 +72,28 @@ fn add(tx: &Tx<'_>, by: &By, request: &RolloutRequest) -> Result<u32, Failed<Pla
         return Err(refused(PlanRolloutError::Unfinished { number }));
     }
     let waves = plan(&request.waves, &hosts_to_plan(tx)?).map_err(|error| refused(error.into()))?;
-    let sql = "INSERT INTO rollouts (version, state, operator, at) VALUES (?1, 'planned', ?2, ?3)";
-    tx.prepare_cached(sql)?.execute(params![version.to_string(), by.operator.as_str(), Time(by.at)])?;
+    let sql = "INSERT INTO rollouts (version, state, operator, at, times) VALUES (?1, 'planned', ?2, ?3, ?4)";
+    let times = json(&request.times)?;
+    tx.prepare_cached(sql)?.execute(params![
+        version.to_string(),
+        by.operator.as_str(),
+        Time(by.at),
+        times
+    ])?;
     let number: u32 = tx.query_row("SELECT max(number) FROM rollouts", [], |row| row.get(0))?;
-    let wave_sql = "INSERT INTO rollout_waves (rollout, wave, max_failures, soak_s, timeout_s) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let wave_sql = "INSERT INTO rollout_waves (rollout, wave, max_failures, soak_s, timeout_s, selects)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let host_sql =
         "INSERT INTO rollout_hosts (rollout, wave, host) SELECT ?1, ?2, number FROM hosts WHERE id = ?3";
-    for (index, wave) in (0_u32..).zip(&waves) {
+    for ((index, wave), asked) in (0_u32..).zip(&waves).zip(&request.waves) {
         let (soak, timeout) = (wave.limits.soak.as_secs(), wave.limits.timeout.as_secs());
         tx.prepare_cached(wave_sql)?.execute(params![
             number,
             index,
             wave.limits.max_failures,
             soak,
-            timeout
+            timeout,
+            json(&asked.hosts)?
         ])?;
         for host in &wave.hosts {
             tx.prepare_cached(host_sql)?.execute(params![number, index, super::columns::Id(host.uuid())])?;
@@ -101,6 +117,8 @@ fn carry_out(tx: &Tx<'_>, by: &By, kept: &KeptRollout, action: Action) -> Result
         tx.prepare_cached(sql)?.execute(params![kept.number, super::columns::Id(host.uuid())])?;
     }
     save(tx, kept.number, &stage)?;
+    let after = Rollout { stage: stage.clone(), ..kept.rollout.clone() };
+    offer(tx, kept.number, &newly_offered(&after, &kept.hosts, by.at), by.at)?;
     let without = match accepted.len() {
         0 => String::new(),
         count => format!("; {count} hosts that failed are accepted"),
@@ -117,7 +135,7 @@ fn carry_out(tx: &Tx<'_>, by: &By, kept: &KeptRollout, action: Action) -> Result
 
 /// Repeats the question until nothing changes.
 fn evaluate(tx: &Tx<'_>, number: u32, now: Timestamp, correlation: CorrelationId) -> rusqlite::Result<()> {
-    let Some(mut kept) = one(tx, number)? else { return Ok(()) };
+    let Some(mut kept) = one(tx, number, now)? else { return Ok(()) };
     rows::keep_taken(tx, &kept)?;
     let before = kept.rollout.stage.clone();
     for _ in 0..DECISIONS_MAX {
@@ -148,7 +166,11 @@ fn evaluate(tx: &Tx<'_>, number: u32, now: Timestamp, correlation: CorrelationId
         }
         kept.rollout.stage = apply(kept.rollout.stage, decision, now);
     }
-    if kept.rollout.stage == before { Ok(()) } else { save(tx, number, &kept.rollout.stage) }
+    if kept.rollout.stage != before {
+        save(tx, number, &kept.rollout.stage)?;
+    }
+    // In the transaction in which a wave is opened, so that no host is offered the release twice.
+    offer(tx, number, &newly_offered(&kept.rollout, &kept.hosts, now), now)
 }
 
 #[async_trait]
@@ -167,7 +189,7 @@ impl Rollouts for Sqlite {
 
     async fn rollouts(&self, now: Timestamp) -> Result<Vec<RolloutView>, StoreError> {
         self.read("list rollouts", move |connection| {
-            Ok(all(connection)?.iter().map(|kept| shown(kept, now)).collect())
+            Ok(all(connection, now)?.iter().map(|kept| shown(kept, now)).collect())
         })
         .await
     }
@@ -183,7 +205,7 @@ impl Rollouts for Sqlite {
         action: Action,
     ) -> Result<Option<RolloutView>, WriteError<ActionError>> {
         self.mutate("change a rollout", by, move |tx, by| {
-            let Some(kept) = one(tx, number)? else { return Ok(None) };
+            let Some(kept) = one(tx, number, by.at)? else { return Ok(None) };
             carry_out(tx, by, &kept, action)?;
             Ok(show(tx, number, by.at)?)
         })

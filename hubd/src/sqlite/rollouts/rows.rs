@@ -1,20 +1,28 @@
 //! Rows of rollouts, of their waves and of their hosts.
 
+use std::collections::BTreeMap;
 use std::str::FromStr as _;
+use std::sync::Arc;
 
 use holdfast_protocol::condition::ConditionSet;
 use holdfast_protocol::id::{HostId, HostName, OperatorName};
 use holdfast_protocol::release::VersionNumber;
-use holdfast_protocol::release::rollout::RolloutState;
+use holdfast_protocol::release::rollout::{RolloutState, RolloutTimes, WaveHosts};
+use holdfast_protocol::release::window::UpdateWindows;
 use holdfast_protocol::report::AgentSection;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde::de::DeserializeOwned;
 
 use crate::domain::alerting::own::HeldRollout;
+use crate::domain::rollout::plan::Candidate;
 use crate::domain::rollout::progress::{Contact, HostReport, Target, progress, taken_at};
+use crate::domain::rollout::times::AllowedTimes;
 use crate::domain::rollout::view::open_wave;
-use crate::domain::rollout::{Failures, HostFacts, OpenWave, Rollout, Stage, WaveLimits};
+use crate::domain::rollout::{
+    Failures, HostFacts, HostPlace, OpenWave, Rollout, Stage, WaveLimits, is_offered,
+};
 use crate::sqlite::alerts::Json;
 use crate::sqlite::columns::{Id, Text, Time, digest, text};
 use crate::sqlite::writer::Tx;
@@ -26,6 +34,9 @@ pub(super) struct KeptRollout {
     pub by: OperatorName,
     pub at: Timestamp,
     pub rollout: Rollout,
+    pub times: RolloutTimes,
+    /// What selects the hosts of each wave, where that is kept.
+    pub selects: Vec<Option<WaveHosts>>,
     pub hosts: Vec<HostFacts>,
     /// Starts of agents that are not kept yet.
     taken: Vec<(HostId, Timestamp)>,
@@ -54,7 +65,8 @@ pub(super) const fn state_text(state: RolloutState) -> &'static str {
     }
 }
 
-const COLUMNS: &str = "number, version, state, reason, wave, opened_at, settled_at, held_at, operator, at";
+const COLUMNS: &str =
+    "number, version, state, reason, wave, opened_at, settled_at, held_at, operator, at, times";
 
 fn version(row: &Row<'_>) -> rusqlite::Result<VersionNumber> {
     text(row, "version", |text| VersionNumber::from_str(&text))
@@ -87,23 +99,34 @@ fn stage(row: &Row<'_>) -> rusqlite::Result<Stage> {
     }
 }
 
+fn json_or_default<T: DeserializeOwned + Default>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+    Ok(row.get::<_, Option<Json<T>>>(column)?.map(|json| json.0).unwrap_or_default())
+}
+
 fn read(row: &Row<'_>) -> rusqlite::Result<KeptRollout> {
+    let times: RolloutTimes = json_or_default(row, "times")?;
     Ok(KeptRollout {
         number: row.get("number")?,
         version: version(row)?,
         by: row.get::<_, Text<_>>("operator")?.0,
         at: row.get::<_, Time>("at")?.0,
-        rollout: Rollout { stage: stage(row)?, waves: Vec::new() },
+        rollout: Rollout { stage: stage(row)?, waves: Vec::new(), per_hour: times.per_hour },
+        times,
+        selects: Vec::new(),
         hosts: Vec::new(),
         taken: Vec::new(),
     })
 }
 
-fn waves(connection: &Connection, number: u32) -> rusqlite::Result<Vec<WaveLimits>> {
-    let sql = "SELECT max_failures, soak_s, timeout_s FROM rollout_waves WHERE rollout = ?1 ORDER BY wave";
+type KeptWave = (WaveLimits, Option<WaveHosts>);
+
+fn waves(connection: &Connection, number: u32) -> rusqlite::Result<Vec<KeptWave>> {
+    let sql =
+        "SELECT max_failures, soak_s, timeout_s, selects FROM rollout_waves WHERE rollout = ?1 ORDER BY wave";
     let read = |row: &Row<'_>| {
         let seconds = |index| Ok::<_, rusqlite::Error>(SignedDuration::from_secs(row.get::<_, i64>(index)?));
-        Ok(WaveLimits { max_failures: row.get(0)?, soak: seconds(1)?, timeout: seconds(2)? })
+        let limits = WaveLimits { max_failures: row.get(0)?, soak: seconds(1)?, timeout: seconds(2)? };
+        Ok((limits, row.get::<_, Option<Json<WaveHosts>>>(3)?.map(|json| json.0)))
     };
     connection.prepare_cached(sql)?.query_map([number], read)?.collect()
 }
@@ -117,7 +140,7 @@ fn target(connection: &Connection, version: VersionNumber) -> rusqlite::Result<T
 }
 
 const HOSTS: &str = "SELECT hosts.id AS id, hosts.name AS name, hosts.status AS status, hosts.liveness AS liveness,
-        rollout_hosts.wave AS wave, taken_at, accepted, reports.agent AS agent, reports.conditions AS conditions
+        rollout_hosts.wave AS wave, taken_at, accepted, offered_at, hosts.update_windows AS update_windows, reports.agent AS agent, reports.conditions AS conditions
     FROM rollout_hosts JOIN hosts ON hosts.number = rollout_hosts.host
     LEFT JOIN reports ON reports.host = hosts.number
     WHERE rollout_hosts.rollout = ?1 ORDER BY rollout_hosts.wave, hosts.name, hosts.number";
@@ -140,9 +163,25 @@ fn report(row: &Row<'_>) -> rusqlite::Result<HostReport> {
     })
 }
 
-fn complete(connection: &Connection, mut kept: KeptRollout) -> rusqlite::Result<KeptRollout> {
-    kept.rollout.waves = waves(connection, kept.number)?;
+/// Allowed times, once for all hosts with the same windows.
+struct TimesOfHosts<'a> {
+    times: &'a RolloutTimes,
+    now: Timestamp,
+    known: BTreeMap<String, Arc<AllowedTimes>>,
+}
+
+impl TimesOfHosts<'_> {
+    fn of(&mut self, windows: &UpdateWindows) -> Arc<AllowedTimes> {
+        let (times, now) = (self.times, self.now);
+        let known = self.known.entry(windows.to_string());
+        Arc::clone(known.or_insert_with(|| Arc::new(AllowedTimes::around(times, windows, now))))
+    }
+}
+
+fn complete(connection: &Connection, mut kept: KeptRollout, now: Timestamp) -> rusqlite::Result<KeptRollout> {
+    (kept.rollout.waves, kept.selects) = waves(connection, kept.number)?.into_iter().unzip();
     let target = target(connection, kept.version)?;
+    let mut allowed = TimesOfHosts { times: &kept.times, now, known: BTreeMap::new() };
     let mut select = connection.prepare_cached(HOSTS)?;
     let mut rows = select.query([kept.number])?;
     while let Some(row) = rows.next()? {
@@ -158,22 +197,28 @@ fn complete(connection: &Connection, mut kept: KeptRollout) -> rusqlite::Result<
             wave: row.get::<_, u32>("wave")? as usize,
             progress: progress(&target, &report, taken),
             failures: if row.get("accepted")? { Failures::Accepted } else { Failures::Count },
+            offered_at: row.get::<_, Option<Time>>("offered_at")?.map(|time| time.0),
+            allowed: allowed.of(&json_or_default(row, "update_windows")?),
         });
     }
     Ok(kept)
 }
 
-pub(super) fn one(connection: &Connection, number: u32) -> rusqlite::Result<Option<KeptRollout>> {
+pub(super) fn one(
+    connection: &Connection,
+    number: u32,
+    now: Timestamp,
+) -> rusqlite::Result<Option<KeptRollout>> {
     let sql = format!("SELECT {COLUMNS} FROM rollouts WHERE number = ?1");
     let found = connection.prepare_cached(&sql)?.query_row([number], read).optional()?;
-    found.map(|kept| complete(connection, kept)).transpose()
+    found.map(|kept| complete(connection, kept, now)).transpose()
 }
 
-pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<KeptRollout>> {
+pub(super) fn all(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<KeptRollout>> {
     let sql = format!("SELECT {COLUMNS} FROM rollouts ORDER BY number DESC");
     let mut select = connection.prepare_cached(&sql)?;
     let found = select.query_map([], read)?;
-    found.map(|kept| complete(connection, kept?)).collect()
+    found.map(|kept| complete(connection, kept?, now)).collect()
 }
 
 /// The rollout that is not over.
@@ -189,9 +234,13 @@ pub(super) fn running(connection: &Connection) -> rusqlite::Result<Option<u32>> 
 }
 
 /// Hosts that may be in a wave, in the order of names.
-pub(super) fn hosts_to_plan(connection: &Connection) -> rusqlite::Result<Vec<(HostName, HostId)>> {
-    let sql = "SELECT name, id FROM hosts WHERE status = 'active' ORDER BY name, number";
-    let read = |row: &Row<'_>| Ok((row.get::<_, Text<HostName>>(0)?.0, HostId::new(row.get::<_, Id>(1)?.0)));
+pub(super) fn hosts_to_plan(connection: &Connection) -> rusqlite::Result<Vec<Candidate>> {
+    let sql = "SELECT name, id, labels FROM hosts WHERE status = 'active' ORDER BY name, number";
+    let read = |row: &Row<'_>| {
+        let host = HostId::new(row.get::<_, Id>("id")?.0);
+        let name = row.get::<_, Text<HostName>>("name")?.0;
+        Ok(Candidate { host, name, labels: json_or_default(row, "labels")? })
+    };
     connection.prepare_cached(sql)?.query_map([], read)?.collect()
 }
 
@@ -227,19 +276,38 @@ pub(super) fn keep_taken(tx: &Tx<'_>, kept: &KeptRollout) -> rusqlite::Result<()
     Ok(())
 }
 
-/// The versions that rollouts offer to a host.
+/// Keeps who is newly offered the release, from now on.
+pub(super) fn offer(tx: &Tx<'_>, number: u32, hosts: &[HostId], now: Timestamp) -> rusqlite::Result<()> {
+    for host in hosts {
+        let sql = "UPDATE rollout_hosts SET offered_at = ?3
+                   WHERE rollout = ?1 AND host = (SELECT number FROM hosts WHERE id = ?2)";
+        tx.prepare_cached(sql)?.execute(params![number, Id(host.uuid()), Time(now)])?;
+    }
+    Ok(())
+}
+
+/// The versions that rollouts offer to a host now.
 pub(in crate::sqlite) fn offered_versions(
     connection: &Connection,
     host: HostId,
+    now: Timestamp,
 ) -> rusqlite::Result<Vec<VersionNumber>> {
     let sql =
         "SELECT rollouts.version AS version, state, reason, rollouts.wave AS wave, opened_at, settled_at, held_at,
-                   rollout_hosts.wave AS of_host
+                   times, rollout_hosts.wave AS of_host, offered_at, update_windows
                FROM hosts JOIN rollout_hosts ON rollout_hosts.host = hosts.number
                JOIN rollouts ON rollouts.number = rollout_hosts.rollout
                WHERE hosts.id = ?1";
-    let read =
-        |row: &Row<'_>| Ok((version(row)?, stage(row)?.offers(row.get::<_, u32>("of_host")? as usize)));
+    let read = |row: &Row<'_>| {
+        let (times, windows) = (json_or_default(row, "times")?, json_or_default(row, "update_windows")?);
+        let allowed = AllowedTimes::at(&times, &windows, now);
+        let place = HostPlace {
+            wave: row.get::<_, u32>("of_host")? as usize,
+            offered_at: row.get::<_, Option<Time>>("offered_at")?.map(|time| time.0),
+            allowed: &allowed,
+        };
+        Ok((version(row)?, is_offered(&stage(row)?, place, now)))
+    };
     let mut select = connection.prepare_cached(sql)?;
     let rows = select.query_map([Id(host.uuid())], read)?.collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(rows.into_iter().filter(|(_, offered)| *offered).map(|(version, _)| version).collect())

@@ -91,7 +91,8 @@ engine! {
         offers_go_with_their_release_and_stay_with_another_edition;
     rollouts:
         a_defect_in_the_second_wave_of_200_hosts_reaches_no_third
-        a_rollout_is_planned_paused_resumed_and_aborted;
+        a_rollout_is_planned_paused_resumed_and_aborted
+        waves_by_label_keep_to_windows_and_to_a_rate;
     restore_certificates:
         a_restore_certificate_is_countersigned_once_and_two_are_kept;
 }

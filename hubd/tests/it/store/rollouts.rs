@@ -1,13 +1,16 @@
 //! Rollouts over many hosts, with restarts between all steps.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use holdfast_protocol::checkin::Coverage;
+use holdfast_protocol::host_label::{self, LabelChange, LabelError};
 use holdfast_protocol::id::HostId;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::release::VersionNumber;
 use holdfast_protocol::release::rollout::{
-    RolloutHostState, RolloutRequest, RolloutState, RolloutView, WaveHosts, WaveRequest,
+    RolloutHostState, RolloutRequest, RolloutState, RolloutTimes, RolloutView, WaitReason, WaveHosts,
+    WaveRequest,
 };
 use holdfast_protocol::report::{AgentBuilds, AgentSection, FailedRelease};
 use hubd::domain::identity::Presented;
@@ -16,7 +19,7 @@ use hubd::store::{
     AskingHost, Checkin, IncidentFilter, IncidentRecord, PlanRolloutError, SectionTexts, WriteError,
 };
 
-use super::fixture::{CORRELATION, Fixture, at, by, checkin, fresh_key, host_id};
+use super::fixture::{CORRELATION, Fixture, at, by, checkin, fresh_key, host_id, named};
 use super::releases::new;
 use crate::releases::program;
 
@@ -47,8 +50,16 @@ impl Fleet {
         Self { fixture, hosts, manifest, sequences: BTreeMap::new() }
     }
 
+    async fn plan_in(&self, waves: Vec<WaveRequest>, times: RolloutTimes) -> RolloutView {
+        let request = RolloutRequest { version: VERSION, waves, times };
+        self.fixture.store.plan_rollout(by(2), request).await.ok().unwrap()
+    }
+
     async fn plan(&self, waves: Vec<WaveRequest>) -> Result<RolloutView, WriteError<PlanRolloutError>> {
-        self.fixture.store.plan_rollout(by(2), RolloutRequest { version: VERSION, waves }).await
+        self.fixture
+            .store
+            .plan_rollout(by(2), RolloutRequest { version: VERSION, waves, times: RolloutTimes::default() })
+            .await
     }
 
     async fn act(&self, number: u32, action: Action, second: i64) -> RolloutView {
@@ -61,16 +72,20 @@ impl Fleet {
         self.fixture.store.rollout(number, at(second)).await.unwrap().unwrap()
     }
 
-    async fn is_offered(&self, host: HostId) -> bool {
+    async fn is_offered(&self, host: HostId, second: i64) -> bool {
         let presented = Presented { host, generation: 1 };
-        let asking = AskingHost { presented, at: at(5), correlation: CORRELATION };
+        let asking = AskingHost { presented, at: at(second), correlation: CORRELATION };
         self.fixture.store.release_offered_to(asking).await.ok().unwrap().is_some()
     }
 
     async fn offered(&self) -> Vec<usize> {
+        self.offered_when(5).await
+    }
+
+    async fn offered_when(&self, second: i64) -> Vec<usize> {
         let mut offered = Vec::new();
         for (index, host) in self.hosts.iter().enumerate() {
-            if self.is_offered(*host).await {
+            if self.is_offered(*host, second).await {
                 offered.push(index);
             }
         }
@@ -205,7 +220,11 @@ pub async fn a_rollout_is_planned_paused_resumed_and_aborted(fixture: Fixture) {
     let mut fleet = Fleet::of(3, fixture).await;
     let store = fleet.fixture.store.clone();
     let waves = || vec![wave(WaveHosts::Named(vec!["box002".parse().unwrap()]), 0), wave(WaveHosts::Rest, 1)];
-    let other = RolloutRequest { version: VersionNumber::new(2026, 11, 9), waves: waves() };
+    let other = RolloutRequest {
+        version: VersionNumber::new(2026, 11, 9),
+        waves: waves(),
+        times: RolloutTimes::default(),
+    };
     let none = store.plan_rollout(by(2), other).await;
     assert!(matches!(none, Err(WriteError::Refused(PlanRolloutError::NoRelease { .. }))));
     let number = fleet.plan(waves()).await.ok().unwrap().number;
@@ -239,4 +258,76 @@ pub async fn a_rollout_is_planned_paused_resumed_and_aborted(fixture: Fixture) {
     assert_eq!(fleet.look(number, 95_300).await.state, RolloutState::Finished);
     assert_eq!(fleet.offered().await, [0, 1, 2], "a host that is set up anew gets it too");
     assert_eq!(fleet.plan(waves()).await.ok().unwrap().number, number + 1);
+}
+
+fn wait(view: &RolloutView, name: &str) -> Option<(WaitReason, Option<i64>)> {
+    let hosts = view.waves.iter().flat_map(|wave| &wave.hosts);
+    let wait = hosts.into_iter().find(|host| host.host.as_str() == name).unwrap().wait?;
+    Some((wait.why, wait.until.map(|until| until.duration_since(at(0)).as_secs())))
+}
+
+pub async fn waves_by_label_keep_to_windows_and_to_a_rate(fixture: Fixture) {
+    let mut fleet = Fleet::of(5, fixture).await;
+    let store = fleet.fixture.store.clone();
+    let tier = |tier: &str| {
+        let (key, value) = host_label::label(tier).unwrap();
+        LabelChange { set: [(key, value)].into(), ..LabelChange::default() }
+    };
+    for name in ["box002", "box004"] {
+        store.change_labels(by(2), named(name), tier("tier=canary")).await.ok().unwrap().unwrap();
+    }
+    let none = store.change_labels(by(2), named("box009"), tier("tier=canary")).await.ok().unwrap();
+    assert!(none.is_none(), "there is no such host");
+    let empty = store.change_labels(by(2), named("box001"), LabelChange::default()).await;
+    assert!(matches!(empty, Err(WriteError::Refused(LabelError::Empty))));
+    // The stories begin at 22:13:20 UTC: it opens after 6,400 s, for two hours.
+    let windows = vec!["daily 00:00-02:00 UTC".parse().unwrap()].try_into().unwrap();
+    store.set_update_windows(by(2), named("box004"), windows).await.ok().unwrap().unwrap();
+
+    let times = RolloutTimes { per_hour: NonZeroU32::new(1), ..RolloutTimes::default() };
+    let canary = WaveHosts::Labelled("tier=canary".parse().unwrap());
+    let planned = fleet.plan_in(vec![wave(canary.clone(), 0), wave(WaveHosts::Rest, 0)], times.clone()).await;
+    assert_eq!((&planned.waves[0].selects, &planned.times), (&Some(canary), &times));
+    let number = planned.number;
+    // Labels that change afterwards move no host to another wave.
+    let removed = LabelChange { remove: tier("tier=x").set.into_keys().collect(), ..LabelChange::default() };
+    store.change_labels(by(3), named("box004"), removed).await.ok().unwrap().unwrap();
+    store.change_labels(by(3), named("box001"), tier("tier=canary")).await.ok().unwrap().unwrap();
+
+    let started = fleet.act(number, Action::Start, 100).await;
+    assert_eq!(wait(&started, "box002"), Some((WaitReason::Host, Some(3_700))));
+    assert_eq!(wait(&started, "box004"), Some((WaitReason::HostWindow, Some(6_400))));
+    assert_eq!(wait(&started, "box001"), Some((WaitReason::Wave, None)));
+    assert_eq!(fleet.offered_when(100).await, [1]);
+    fleet.take(|_| false).await;
+    fleet.restart();
+    // Long after the time-out of the wave, in the window of the other host.
+    assert_eq!(fleet.look(number, 12_000).await.state, RolloutState::Running);
+    assert_eq!(fleet.offered_when(12_000).await, [1, 3]);
+    assert_eq!(fleet.offered_when(13_600).await, [1], "its window is over");
+    fleet.restart();
+    // 1,600 s of the first night count, and 2,000 s of the second.
+    let second = fleet.look(number, 94_799).await;
+    assert_eq!(second.state, RolloutState::Running);
+    assert_eq!(wait(&second, "box004"), Some((WaitReason::Host, Some(94_800))));
+    let held = fleet.look(number, 94_800).await;
+    assert_eq!(held.state, RolloutState::Held);
+    assert!(held.reason.unwrap().contains("box004 (it has not taken the release in time)"));
+
+    fleet.act(number, Action::Resume, 94_800).await;
+    let soaking = fleet.look(number, 94_800).await;
+    assert_eq!(soaking.next_wave_at, Some(at(95_400)));
+    assert_eq!(wait(&soaking, "box001"), Some((WaitReason::Wave, Some(95_400))));
+    let opened = fleet.look(number, 95_400).await;
+    assert_eq!(opened.open.unwrap().number, 2);
+    assert_eq!(wait(&opened, "box003"), Some((WaitReason::Rate, Some(99_000))));
+    assert_eq!(wait(&opened, "box005"), Some((WaitReason::Rate, Some(102_600))));
+    fleet.restart();
+    fleet.look(number, 98_999).await;
+    assert_eq!(fleet.offered_when(98_999).await, [0, 1, 3], "one of the second wave in the first hour");
+    fleet.look(number, 99_000).await;
+    assert_eq!(fleet.offered_when(99_000).await, [0, 1, 2, 3]);
+    let kinds = fleet.fixture.kinds().await;
+    let count = |wanted: &str| kinds.iter().filter(|kind| *kind == wanted).count();
+    assert_eq!((count("host_labels_changed"), count("host_windows_changed")), (4, 1));
 }
