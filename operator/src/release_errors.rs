@@ -128,6 +128,11 @@ pub enum ReleaseStoreError {
          and goes on, `holdfast rollout abort {number}` ends it"
     )]
     RolloutHeld { number: u32, reason: String },
+    #[error(
+        "rollout {number} is held, and its hosts are offered the release to go back to: {reason}; `holdfast rollout show {number}` \
+         says which of them run it"
+    )]
+    RolloutBack { number: u32, reason: String },
     #[error("no rollout was planned")]
     Times(#[from] WindowError),
     #[error("the hub has no release {version}, and nothing was changed: see `holdfast release list`")]

@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use holdfast_protocol::json;
 use holdfast_protocol::operator::Page;
-use holdfast_protocol::release::rollout::{RolloutRequest, RolloutView};
+use holdfast_protocol::release::rollout::{OnFailure, RolloutRequest, RolloutView};
 use net::server::Answer;
 
 use super::auth::Operator;
@@ -43,6 +43,9 @@ pub(super) async fn plan(
     // A deletion that runs now would take away what is judged here.
     let _order = hub.release_order.lock().await;
     require_agent(&hub, request.version).await?;
+    if let OnFailure::RollBack(to) = request.on_failure {
+        require_agent(&hub, to).await?;
+    }
     Ok(Answer(StatusCode::OK, hub.store.plan_rollout(by, request).await?))
 }
 

@@ -24,6 +24,11 @@ pub enum PlanRolloutError {
         "rollout {number} is not over, and nothing was planned: `holdfast rollout abort {number}` ends it"
     )]
     Unfinished { number: u32 },
+    #[error(
+        "release {to} is not newer than release {version}, so no host goes back to it, and nothing was planned: release the older \
+         programs under a higher number"
+    )]
+    OlderFallback { version: VersionNumber, to: VersionNumber },
     #[error(transparent)]
     Plan(#[from] PlanError),
 }
@@ -35,6 +40,7 @@ impl PlanRolloutError {
         match self {
             Self::NoRelease { .. } => ErrorCode::NotFound,
             Self::Unfinished { .. } => ErrorCode::PreconditionFailed,
+            Self::OlderFallback { .. } => ErrorCode::Range,
             Self::Plan(error) => error.code(),
         }
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::{Args as ClapArgs, Subcommand};
 use holdfast_protocol::host_label::{LabelError, LabelSelector};
 use holdfast_protocol::release::VersionNumber;
-use holdfast_protocol::release::rollout::{WaveHosts, WaveRequest};
+use holdfast_protocol::release::rollout::{OnFailure, WaveHosts, WaveRequest};
 use holdfast_protocol::release::window::{BlackoutDates, UpdateWindow};
 
 use super::AssumeYes;
@@ -74,6 +74,19 @@ pub struct PlanArgs {
     /// Newly offer the release to at most so many hosts in an hour.
     #[arg(long, value_name = "HOSTS")]
     pub per_hour: Option<NonZeroU32>,
+    /// What happens when more hosts fail than may: `hold`, or `roll-back=VERSION`, a release of the older programs with a
+    /// higher number.
+    #[arg(long, value_name = "WHAT", default_value = "hold", value_parser = on_failure)]
+    pub on_failure: OnFailure,
+}
+
+fn on_failure(text: &str) -> Result<OnFailure, String> {
+    let wrong = || "write hold, or roll-back=2026.12.1".to_owned();
+    match text.split_once('=') {
+        None if text == "hold" => Ok(OnFailure::Hold),
+        Some(("roll-back", version)) => version.parse().map(OnFailure::RollBack).map_err(|_| wrong()),
+        Some(_) | None => Err(wrong()),
+    }
 }
 
 /// A wave, as it is typed.

@@ -50,9 +50,10 @@ pub async fn run(command: RolloutCommand, hub: &Hub, screen: &Screen) -> Result<
 }
 
 fn request(plan: PlanArgs) -> Result<RolloutRequest, ReleaseStoreError> {
-    let PlanArgs { version, waves, windows, not, per_hour } = plan;
+    let PlanArgs { version, waves, windows, not, per_hour, on_failure } = plan;
     let times = RolloutTimes { windows: windows.try_into()?, not: not.try_into()?, per_hour };
-    Ok(RolloutRequest { version, waves: waves.into_iter().map(|wave| wave.0).collect(), times })
+    let waves = waves.into_iter().map(|wave| wave.0).collect();
+    Ok(RolloutRequest { version, waves, times, on_failure })
 }
 
 async fn get(number: u32, hub: &Hub) -> Result<RolloutView, CliError> {
@@ -82,6 +83,11 @@ async fn watch(number: u32, hub: &Hub, screen: &Screen) -> Result<(), CliError> 
             RolloutState::Running => sleep(POLL).await,
             RolloutState::Planned | RolloutState::Paused | RolloutState::Aborted | RolloutState::Finished => {
                 return show(&view, screen);
+            }
+            RolloutState::RollingBack => {
+                show(&view, screen)?;
+                let reason = view.reason.unwrap_or_default();
+                return Err(ReleaseStoreError::RolloutBack { number, reason }.into());
             }
             RolloutState::Held => {
                 show(&view, screen)?;

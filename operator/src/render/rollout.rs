@@ -1,8 +1,8 @@
 //! Tables of rollouts.
 
 use holdfast_protocol::release::rollout::{
-    HostWait, RolloutHostState, RolloutHostView, RolloutState, RolloutTimes, RolloutView, WaitReason,
-    WaveHosts, WaveView,
+    HostWait, OnFailure, RolloutHostState, RolloutHostView, RolloutState, RolloutTimes, RolloutView,
+    WaitReason, WaveHosts, WaveView,
 };
 use jiff::Timestamp;
 
@@ -19,6 +19,7 @@ fn state(state: RolloutState) -> Field {
         RolloutState::Running => ("running", Tone::Look),
         RolloutState::Paused => ("paused", Tone::Look),
         RolloutState::Held => ("held", Tone::Bad),
+        RolloutState::RollingBack => ("rolling back", Tone::Bad),
         RolloutState::Aborted => ("aborted", Tone::Plain),
         RolloutState::Finished => ("finished", Tone::Good),
     };
@@ -86,6 +87,7 @@ fn next_offer(view: &RolloutView) -> Option<String> {
         | WaitReason::HostWindow
         | WaitReason::Blackout
         | WaitReason::Rate
+        | WaitReason::Back
         | WaitReason::Host => {
             format!("next is {}: {}", host.host, waiting(HostWait { why, until: Some(at) }, &moment))
         }
@@ -118,6 +120,7 @@ fn waiting(wait: HostWait, at: &dyn Fn(Timestamp) -> String) -> String {
         WaitReason::Rate => {
             or(&|at| format!("its turn by the rate comes {at}"), "its turn by the rate comes later")
         }
+        WaitReason::Back => "it is offered the release to go back to".to_owned(),
         WaitReason::Host => or(
             &|at| format!("it is offered the release, and counts as failed {at}"),
             "it is offered the release",
@@ -138,6 +141,9 @@ pub fn rollout(view: &RolloutView, now: Timestamp, style: Style) -> String {
         let settled =
             open.settled_at.map(|at| format!(", soaking since {}", when(at, now))).unwrap_or_default();
         facts.push(("Open", format!("wave {} since {}{settled}", open.number, when(open.opened_at, now))));
+    }
+    if let OnFailure::RollBack(to) = view.on_failure {
+        facts.push(("On failure", format!("hosts go back to release {to}")));
     }
     facts.extend(times(&view.times));
     if let Some(at) = view.next_wave_at {
@@ -194,6 +200,8 @@ fn row(number: u32, host: &RolloutHostView, now: Timestamp) -> Vec<Field> {
         RolloutHostState::Done => ("done", Tone::Good),
         RolloutHostState::Failed => ("failed", Tone::Bad),
         RolloutHostState::Accepted => ("failed, accepted", Tone::Look),
+        RolloutHostState::Withdrawn => ("withdrawn", Tone::Look),
+        RolloutHostState::Back => ("went back", Tone::Good),
         RolloutHostState::Gone => ("revoked", Tone::Plain),
     };
     let at = |at: Timestamp| format!("{} ({})", moment(at), ago(at, now));
@@ -215,6 +223,9 @@ fn next_step(view: &RolloutView) -> String {
         RolloutState::Held => format!(
             "\nNothing is offered. `holdfast rollout resume {number}` accepts the failures and goes on; \
              `holdfast rollout abort {number}` ends it.\n"
+        ),
+        RolloutState::RollingBack => format!(
+            "\nHosts that were offered the release are offered the one to go back to. `holdfast rollout abort {number}` ends that.\n"
         ),
         RolloutState::Aborted => {
             "\nHosts that run the release go on with it. The way back is a newer release.\n".to_owned()

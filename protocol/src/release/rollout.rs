@@ -38,6 +38,29 @@ pub struct RolloutRequest {
     /// When it offers the release. Without them at any time, and to all of a wave at once.
     #[serde(default, skip_serializing_if = "RolloutTimes::is_any_time")]
     pub times: RolloutTimes,
+    /// What happens when more hosts fail than may.
+    #[serde(default, skip_serializing_if = "OnFailure::is_hold")]
+    pub on_failure: OnFailure,
+}
+
+/// What the hub does when more hosts fail than may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// It offers nothing any more.
+    #[default]
+    Hold,
+    /// It offers this release to the hosts that were offered the other one. Hosts take no older number, so it is a release
+    /// of the older programs under a newer one.
+    RollBack(VersionNumber),
+}
+
+impl OnFailure {
+    /// Whether nothing is offered then.
+    #[must_use]
+    pub const fn is_hold(&self) -> bool {
+        matches!(self, Self::Hold)
+    }
 }
 
 /// When a rollout offers its release. A host may have windows of its own; both must allow a time.
@@ -103,6 +126,8 @@ pub enum RolloutState {
     Paused,
     /// The hub stopped it; nothing is offered.
     Held,
+    /// The hub stopped it, and offers another release to the hosts that were offered this one.
+    RollingBack,
     /// An operator ended it; nothing is offered.
     Aborted,
     /// All waves have passed. Hosts that were off are still offered the release.
@@ -121,6 +146,10 @@ pub enum RolloutHostState {
     Failed,
     /// It failed, and an operator went on without it.
     Accepted,
+    /// It was offered the release, and had not taken it when the offer ended.
+    Withdrawn,
+    /// It runs the release to go back to.
+    Back,
     /// It was revoked.
     Gone,
 }
@@ -141,6 +170,8 @@ pub enum WaitReason {
     Rate,
     /// It is offered the release, and has not taken it.
     Host,
+    /// It is offered the release to go back to, and has not taken it.
+    Back,
 }
 
 /// What a host waits for, and until when.
@@ -163,7 +194,7 @@ pub struct RolloutHostView {
     pub host: HostName,
     /// Where it is.
     pub state: RolloutHostState,
-    /// Why it failed.
+    /// Why it failed, also where that was before what it is now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// When it was first offered the release.
@@ -224,6 +255,9 @@ pub struct RolloutView {
     /// When it offers the release.
     #[serde(default, skip_serializing_if = "RolloutTimes::is_any_time")]
     pub times: RolloutTimes,
+    /// What happens when more hosts fail than may.
+    #[serde(default, skip_serializing_if = "OnFailure::is_hold")]
+    pub on_failure: OnFailure,
     /// The wave that is open, or was last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<OpenWaveView>,

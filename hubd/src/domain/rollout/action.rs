@@ -52,6 +52,7 @@ const fn state_word(state: RolloutState) -> &'static str {
         RolloutState::Running => "running",
         RolloutState::Paused => "paused",
         RolloutState::Held => "held",
+        RolloutState::RollingBack => "rolling back",
         RolloutState::Aborted => "aborted",
         RolloutState::Finished => "finished",
     }
@@ -73,18 +74,40 @@ pub fn act(stage: &Stage, action: Action, now: Timestamp) -> Result<Stage, Actio
             Ok(Stage::Running(OpenWave { opened_at: now, settled_at: None, ..*open }))
         }
         (Action::Abort, Stage::Planned) => Ok(Stage::Aborted(None)),
-        (Action::Abort, Stage::Running(open) | Stage::Paused(open) | Stage::Held { open, .. }) => {
-            Ok(Stage::Aborted(Some(*open)))
-        }
+        (
+            Action::Abort,
+            Stage::Running(open)
+            | Stage::Paused(open)
+            | Stage::Held { open, .. }
+            | Stage::RollingBack { open, .. },
+        ) => Ok(Stage::Aborted(Some(*open))),
         (
             Action::Start,
-            Stage::Running(_) | Stage::Paused(_) | Stage::Held { .. } | Stage::Aborted(_) | Stage::Finished,
+            Stage::Running(_)
+            | Stage::Paused(_)
+            | Stage::Held { .. }
+            | Stage::RollingBack { .. }
+            | Stage::Aborted(_)
+            | Stage::Finished,
         )
         | (
             Action::Pause,
-            Stage::Planned | Stage::Paused(_) | Stage::Held { .. } | Stage::Aborted(_) | Stage::Finished,
+            Stage::Planned
+            | Stage::Paused(_)
+            | Stage::Held { .. }
+            | Stage::RollingBack { .. }
+            | Stage::Aborted(_)
+            | Stage::Finished,
         )
-        | (Action::Resume, Stage::Planned | Stage::Running(_) | Stage::Aborted(_) | Stage::Finished)
+        // Hosts that went back run a higher number than the release: nothing is left to go on with.
+        | (
+            Action::Resume,
+            Stage::Planned
+            | Stage::Running(_)
+            | Stage::RollingBack { .. }
+            | Stage::Aborted(_)
+            | Stage::Finished,
+        )
         | (Action::Abort, Stage::Aborted(_) | Stage::Finished) => refused(),
     }
 }

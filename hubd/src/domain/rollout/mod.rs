@@ -7,9 +7,9 @@
 //! planned ──start──► running ──last wave soaked──► finished
 //!    │               │ ▲   │ ▲
 //!    │          pause│ │   │ └──resume (failures so far are accepted)── held
-//!    │               ▼ │   └──more failures than allowed──────────────► held
+//!    │               ▼ │   └──more failures than allowed──► held, or rolling back
 //!    │            paused
-//!    └──abort──► aborted ◄──abort── running, paused, held
+//!    └──abort──► aborted ◄──abort── running, paused, held, rolling back
 //! ```
 //!
 //! | module | decides |
@@ -34,7 +34,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use holdfast_protocol::id::{HostId, HostName};
-use holdfast_protocol::release::rollout::RolloutState;
+use holdfast_protocol::release::VersionNumber;
+use holdfast_protocol::release::rollout::{OnFailure, RolloutState};
 use jiff::{SignedDuration, Timestamp};
 
 use self::progress::Progress;
@@ -73,6 +74,13 @@ pub enum Stage {
         /// When. Nothing is offered from then on, so no host runs out of time later.
         at: Timestamp,
     },
+    /// Held, and hosts that were offered the release are offered another one.
+    RollingBack {
+        open: OpenWave,
+        reason: String,
+        at: Timestamp,
+        to: VersionNumber,
+    },
     /// With the wave that was open, where it had begun.
     Aborted(Option<OpenWave>),
     Finished,
@@ -87,6 +95,7 @@ impl Stage {
             Self::Running(_) => RolloutState::Running,
             Self::Paused(_) => RolloutState::Paused,
             Self::Held { .. } => RolloutState::Held,
+            Self::RollingBack { .. } => RolloutState::RollingBack,
             Self::Aborted(_) => RolloutState::Aborted,
             Self::Finished => RolloutState::Finished,
         }
@@ -96,7 +105,11 @@ impl Stage {
     #[must_use]
     pub const fn is_unfinished(&self) -> bool {
         match self {
-            Self::Planned | Self::Running(_) | Self::Paused(_) | Self::Held { .. } => true,
+            Self::Planned
+            | Self::Running(_)
+            | Self::Paused(_)
+            | Self::Held { .. }
+            | Self::RollingBack { .. } => true,
             Self::Aborted(_) | Self::Finished => false,
         }
     }
@@ -107,7 +120,11 @@ impl Stage {
         match self {
             Self::Running(open) => wave <= open.index,
             Self::Finished => true,
-            Self::Planned | Self::Paused(_) | Self::Held { .. } | Self::Aborted(_) => false,
+            Self::Planned
+            | Self::Paused(_)
+            | Self::Held { .. }
+            | Self::RollingBack { .. }
+            | Self::Aborted(_) => false,
         }
     }
 }
@@ -120,6 +137,7 @@ pub struct Rollout {
     pub waves: Vec<WaveLimits>,
     /// How many hosts are newly offered the release in an hour; without it all of a wave at once.
     pub per_hour: Option<NonZeroU32>,
+    pub on_failure: OnFailure,
 }
 
 /// One host of a rollout, as far as it is known.
@@ -133,6 +151,10 @@ pub struct HostFacts {
     pub failures: Failures,
     /// When it was first offered the release.
     pub offered_at: Option<Timestamp>,
+    /// Why it failed when it last did, whatever it reports since.
+    pub failed_before: Option<String>,
+    /// Where it is with the release to go back to, in a rollout that has one.
+    pub back: Option<Progress>,
     /// Shared by hosts with the same windows.
     pub allowed: Arc<AllowedTimes>,
 }
@@ -146,17 +168,25 @@ pub struct HostPlace<'a> {
     pub allowed: &'a AllowedTimes,
 }
 
-/// Whether a host is offered the release now. Where a time ends, the offer is withdrawn.
+/// What a host is offered now by a rollout of a release. Where a time ends, the offer is withdrawn.
 #[must_use]
-pub fn is_offered(stage: &Stage, place: HostPlace<'_>, now: Timestamp) -> bool {
-    let had_its_turn = match stage {
+pub fn offered(
+    stage: &Stage,
+    place: HostPlace<'_>,
+    version: VersionNumber,
+    now: Timestamp,
+) -> Option<VersionNumber> {
+    let had_its_turn = place.offered_at.is_some();
+    let offers = match stage {
+        // The way back waits for no window.
+        Stage::RollingBack { to, .. } => return Some(*to).filter(|_| had_its_turn),
         // A rollout that is over keeps no rate.
         Stage::Finished => true,
         Stage::Running(_) | Stage::Planned | Stage::Paused(_) | Stage::Held { .. } | Stage::Aborted(_) => {
-            place.offered_at.is_some()
+            had_its_turn
         }
     };
-    stage.offers(place.wave) && had_its_turn && place.allowed.is_open(now)
+    (offers && stage.offers(place.wave) && place.allowed.is_open(now)).then_some(version)
 }
 
 /// Whether a failure of a host counts.

@@ -2,6 +2,8 @@
 //!
 //! In: a rollout, its hosts, and now. Out: one decision. The hub repeats the question until nothing changes.
 
+use holdfast_protocol::release::VersionNumber;
+use holdfast_protocol::release::rollout::OnFailure;
 use jiff::Timestamp;
 
 use super::progress::Progress;
@@ -24,6 +26,8 @@ pub enum Decision {
     Advance,
     /// The rollout is held.
     Hold(String),
+    /// The rollout is held, and hosts go back to another release.
+    RollBack { reason: String, to: VersionNumber },
     /// The last wave has soaked.
     Finish,
 }
@@ -114,7 +118,11 @@ pub fn next(rollout: &Rollout, hosts: &[HostFacts], now: Timestamp) -> Decision 
             }
         }
         if failed.len() > limits.max_failures as usize {
-            return Decision::Hold(reason(wave, of_wave.len(), limits, &failed));
+            let reason = reason(wave, of_wave.len(), limits, &failed);
+            return match rollout.on_failure {
+                OnFailure::Hold => Decision::Hold(reason),
+                OnFailure::RollBack(to) => Decision::RollBack { reason, to },
+            };
         }
     }
     let Some(limits) = rollout.waves.get(open.index) else { return Decision::Finish };
@@ -155,6 +163,7 @@ pub fn apply(stage: Stage, decision: Decision, now: Timestamp) -> Stage {
             Stage::Running(OpenWave { index, opened_at: now, settled_at: None })
         }
         Decision::Hold(reason) => Stage::Held { open, reason, at: now },
+        Decision::RollBack { reason, to } => Stage::RollingBack { open, reason, at: now, to },
         Decision::Finish => Stage::Finished,
     }
 }

@@ -1,4 +1,4 @@
-//! The hosts that are newly offered a release, at most so many in an hour.
+//! The turns of hosts, at most so many in an hour.
 //!
 //! In: a rollout with its hosts, and now. Out: when each host that waits for its turn has it. Deliberately absent: hosts
 //! whose time is not now. They wait for their windows, and hold no place.

@@ -6,7 +6,9 @@ use holdfast_protocol::condition::{ConditionCode, ReportedCondition, Severity, S
 use holdfast_protocol::host_label;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::release::VersionNumber;
-use holdfast_protocol::release::rollout::{RolloutTimes, WaitReason, WaveHosts, WaveRequest};
+use holdfast_protocol::release::rollout::{
+    OnFailure, RolloutHostView, RolloutTimes, WaitReason, WaveHosts, WaveRequest,
+};
 use holdfast_protocol::release::window::UpdateWindow;
 use holdfast_protocol::report::{AgentBuilds, FailedRelease, RefusedRelease};
 use uuid::Uuid;
@@ -33,12 +35,22 @@ fn wave(max_failures: u32, soak: i64, timeout: i64) -> WaveLimits {
 fn host(number: u128, wave: usize, progress: Progress) -> HostFacts {
     let name = format!("box{number:03}").parse().unwrap();
     let (host, failures) = (HostId::new(Uuid::from_u128(number)), Failures::Count);
-    HostFacts { host, name, wave, progress, failures, offered_at: Some(at(0)), allowed: always() }
+    HostFacts {
+        host,
+        name,
+        wave,
+        progress,
+        failures,
+        offered_at: Some(at(0)),
+        failed_before: None,
+        back: None,
+        allowed: always(),
+    }
 }
 
 /// All of a wave at once.
 fn at_once(stage: Stage, waves: Vec<WaveLimits>) -> Rollout {
-    Rollout { stage, waves, per_hour: None }
+    Rollout { stage, waves, per_hour: None, on_failure: OnFailure::Hold }
 }
 
 fn failed() -> Progress {
@@ -302,6 +314,7 @@ fn no_more_hosts_are_newly_offered_in_an_hour_than_the_rate_says() {
         stage: Stage::Running(OpenWave { index: 0, opened_at: at(0), settled_at: None }),
         waves: vec![wave(0, 0, 600), wave(0, 0, 600)],
         per_hour: NonZeroU32::new(2),
+        on_failure: OnFailure::Hold,
     };
     let waiting = |number, wave| HostFacts { offered_at: None, ..host(number, wave, Progress::Waiting) };
     let mut hosts = vec![
@@ -336,14 +349,15 @@ fn an_offer_is_withdrawn_where_its_time_ends() {
     let night = allowed("daily 20:00-22:00 UTC", "", now);
     let later = now + SignedDuration::from_hours(1);
     let running = Stage::Running(OpenWave { index: 0, opened_at: now, settled_at: None });
+    let takes = |stage: &Stage, place, now| offered(stage, place, VERSION, now) == Some(VERSION);
     let place = |wave, offered_at| HostPlace { wave, offered_at, allowed: &night };
-    assert!(is_offered(&running, place(0, Some(now)), now));
-    assert!(!is_offered(&running, place(0, Some(now)), later), "its window is over");
-    assert!(!is_offered(&running, place(0, None), now), "its turn has not come");
-    assert!(!is_offered(&running, place(1, Some(now)), now));
-    assert!(is_offered(&Stage::Finished, place(1, None), now), "a host that is set up anew");
-    assert!(!is_offered(&Stage::Finished, place(1, None), later));
-    assert!(!is_offered(&Stage::Aborted(None), place(0, Some(now)), now));
+    assert!(takes(&running, place(0, Some(now)), now));
+    assert!(!takes(&running, place(0, Some(now)), later), "its window is over");
+    assert!(!takes(&running, place(0, None), now), "its turn has not come");
+    assert!(!takes(&running, place(1, Some(now)), now));
+    assert!(takes(&Stage::Finished, place(1, None), now), "a host that is set up anew");
+    assert!(!takes(&Stage::Finished, place(1, None), later));
+    assert!(!takes(&Stage::Aborted(None), place(0, Some(now)), now));
 }
 
 #[test]
@@ -355,6 +369,7 @@ fn a_view_says_what_each_host_waits_for_and_until_when() {
         stage: Stage::Running(open),
         waves: vec![wave(9, 3_600, 7_200), wave(0, 0, 600), wave(0, 0, 600)],
         per_hour: NonZeroU32::new(1),
+        on_failure: OnFailure::Hold,
     };
     let waiting = |number, wave| HostFacts { offered_at: None, ..host(number, wave, Progress::Waiting) };
     let hosts = [
@@ -477,3 +492,5 @@ fn no_host_outside_of_open_waves_is_ever_offered() {
     }
     assert_eq!(ends.len(), 5, "every stage but the first was reached: {ends:?}");
 }
+
+mod back;

@@ -15,7 +15,10 @@ use super::{Failures, HostFacts, OpenWave, Rollout, Stage, WaveLimits};
 #[must_use]
 pub const fn open_wave(stage: &Stage) -> Option<OpenWave> {
     match stage {
-        Stage::Running(open) | Stage::Paused(open) | Stage::Held { open, .. } => Some(*open),
+        Stage::Running(open)
+        | Stage::Paused(open)
+        | Stage::Held { open, .. }
+        | Stage::RollingBack { open, .. } => Some(*open),
         Stage::Aborted(open) => *open,
         Stage::Planned | Stage::Finished => None,
     }
@@ -46,7 +49,7 @@ pub fn next_wave_at(rollout: &Rollout) -> Option<Timestamp> {
 #[must_use]
 pub fn waves(rollout: &Rollout, hosts: &[HostFacts], now: Timestamp) -> Vec<WaveView> {
     let now = match &rollout.stage {
-        Stage::Held { at, .. } => *at,
+        Stage::Held { at, .. } | Stage::RollingBack { at, .. } => *at,
         Stage::Planned | Stage::Running(_) | Stage::Paused(_) | Stage::Aborted(_) | Stage::Finished => now,
     };
     let look = Look { rollout, open: open_wave(&rollout.stage), turns: turns(rollout, hosts, now), now };
@@ -93,14 +96,52 @@ impl Look<'_> {
                 (Progress::Waiting | Progress::Silent, _) => (RolloutHostState::Waiting, None),
             },
         };
+        let (state, why) = self.after_the_end(facts, state, why);
+        let why = why.or_else(|| facts.failed_before.as_ref().map(|why| format!("before: {why}")));
         let wait = match state {
             RolloutHostState::Waiting => self.wait(limits, facts),
             RolloutHostState::Done
             | RolloutHostState::Failed
             | RolloutHostState::Accepted
+            | RolloutHostState::Withdrawn
+            | RolloutHostState::Back
             | RolloutHostState::Gone => None,
         };
         RolloutHostView { host: facts.name.clone(), state, why, offered_at: facts.offered_at, wait }
+    }
+
+    /// What became of a host whose offer ended, and where it is on the way back.
+    fn after_the_end(
+        &self,
+        facts: &HostFacts,
+        state: RolloutHostState,
+        why: Option<String>,
+    ) -> (RolloutHostState, Option<String>) {
+        let goes_back = match &self.rollout.stage {
+            Stage::RollingBack { .. } => true,
+            Stage::Held { .. } | Stage::Aborted(_) => false,
+            Stage::Planned | Stage::Running(_) | Stage::Paused(_) | Stage::Finished => return (state, why),
+        };
+        if facts.offered_at.is_none() {
+            return (state, why);
+        }
+        match (&facts.back, state) {
+            (Some(Progress::Done), _) if goes_back => (RolloutHostState::Back, None),
+            (Some(Progress::Failed(why)), _) if goes_back => {
+                (RolloutHostState::Failed, Some(format!("the way back failed: {why}")))
+            }
+            (_, RolloutHostState::Done) if goes_back => (RolloutHostState::Waiting, None),
+            (_, RolloutHostState::Waiting) => (RolloutHostState::Withdrawn, None),
+            (
+                _,
+                RolloutHostState::Done
+                | RolloutHostState::Failed
+                | RolloutHostState::Accepted
+                | RolloutHostState::Withdrawn
+                | RolloutHostState::Back
+                | RolloutHostState::Gone,
+            ) => (state, why),
+        }
     }
 
     /// What a host waits for, in a rollout that goes on.
@@ -111,6 +152,10 @@ impl Look<'_> {
             Stage::Finished => {
                 let why = facts.allowed.closed_by(self.now).unwrap_or(WaitReason::Host);
                 return Some(HostWait { why, until: facts.allowed.opens_at(self.now) });
+            }
+            Stage::RollingBack { .. } => {
+                let is_asked = facts.offered_at.is_some();
+                return is_asked.then_some(HostWait { why: WaitReason::Back, until: None });
             }
             Stage::Planned | Stage::Paused(_) | Stage::Held { .. } | Stage::Aborted(_) => return None,
         };

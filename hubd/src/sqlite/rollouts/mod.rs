@@ -10,7 +10,8 @@ use std::convert::Infallible;
 
 use async_trait::async_trait;
 use holdfast_protocol::id::CorrelationId;
-use holdfast_protocol::release::rollout::{RolloutRequest, RolloutView};
+use holdfast_protocol::release::VersionNumber;
+use holdfast_protocol::release::rollout::{OnFailure, RolloutRequest, RolloutView};
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
@@ -47,6 +48,7 @@ fn shown(kept: &KeptRollout, now: Timestamp) -> RolloutView {
         by: kept.by.clone(),
         at: kept.at,
         times: kept.times.clone(),
+        on_failure: kept.rollout.on_failure,
         open: view::open_view(stage),
         next_wave_at: view::next_wave_at(&kept.rollout),
         waves,
@@ -62,23 +64,46 @@ fn event(by: &By, message: String) -> NewEvent {
     NewEvent { at: by.at, kind: EventKind::RolloutChanged, host: None, actor, correlation, message }
 }
 
+fn require_release(tx: &Tx<'_>, version: VersionNumber) -> Result<(), Failed<PlanRolloutError>> {
+    let sql = "SELECT 1 FROM releases WHERE version = ?1";
+    if tx.prepare_cached(sql)?.exists([version.to_string()])? {
+        Ok(())
+    } else {
+        Err(Failed::Refused(PlanRolloutError::NoRelease { version }))
+    }
+}
+
+/// The release to go back to, where one is asked for.
+fn fallback(
+    tx: &Tx<'_>,
+    request: &RolloutRequest,
+) -> Result<Option<VersionNumber>, Failed<PlanRolloutError>> {
+    let OnFailure::RollBack(to) = request.on_failure else { return Ok(None) };
+    if to <= request.version {
+        return Err(Failed::Refused(PlanRolloutError::OlderFallback { version: request.version, to }));
+    }
+    require_release(tx, to)?;
+    Ok(Some(to))
+}
+
 fn add(tx: &Tx<'_>, by: &By, request: &RolloutRequest) -> Result<u32, Failed<PlanRolloutError>> {
     let version = request.version;
     let refused = |error: PlanRolloutError| Failed::Refused(error);
-    if !tx.prepare_cached("SELECT 1 FROM releases WHERE version = ?1")?.exists([version.to_string()])? {
-        return Err(refused(PlanRolloutError::NoRelease { version }));
-    }
+    require_release(tx, version)?;
+    let fallback = fallback(tx, request)?.map(|to| to.to_string());
     if let Some(number) = unfinished(tx)? {
         return Err(refused(PlanRolloutError::Unfinished { number }));
     }
     let waves = plan(&request.waves, &hosts_to_plan(tx)?).map_err(|error| refused(error.into()))?;
-    let sql = "INSERT INTO rollouts (version, state, operator, at, times) VALUES (?1, 'planned', ?2, ?3, ?4)";
+    let sql = "INSERT INTO rollouts (version, state, operator, at, times, fallback)
+               VALUES (?1, 'planned', ?2, ?3, ?4, ?5)";
     let times = json(&request.times)?;
     tx.prepare_cached(sql)?.execute(params![
         version.to_string(),
         by.operator.as_str(),
         Time(by.at),
-        times
+        times,
+        fallback
     ])?;
     let number: u32 = tx.query_row("SELECT max(number) FROM rollouts", [], |row| row.get(0))?;
     let wave_sql = "INSERT INTO rollout_waves (rollout, wave, max_failures, soak_s, timeout_s, selects)
@@ -136,7 +161,7 @@ fn carry_out(tx: &Tx<'_>, by: &By, kept: &KeptRollout, action: Action) -> Result
 /// Repeats the question until nothing changes.
 fn evaluate(tx: &Tx<'_>, number: u32, now: Timestamp, correlation: CorrelationId) -> rusqlite::Result<()> {
     let Some(mut kept) = one(tx, number, now)? else { return Ok(()) };
-    rows::keep_taken(tx, &kept)?;
+    rows::keep_reports(tx, &kept)?;
     let before = kept.rollout.stage.clone();
     for _ in 0..DECISIONS_MAX {
         let decision = next(&kept.rollout, &kept.hosts, now);
@@ -155,6 +180,10 @@ fn evaluate(tx: &Tx<'_>, number: u32, now: Timestamp, correlation: CorrelationId
             Decision::Hold(reason) => Some((
                 EventKind::RolloutHeld,
                 format!("rollout {number} of release {version} is held: {reason}"),
+            )),
+            Decision::RollBack { reason, to } => Some((
+                EventKind::RolloutHeld,
+                format!("rollout {number} of release {version} is held, and hosts go back to {to}: {reason}"),
             )),
             Decision::Finish => Some((
                 EventKind::RolloutChanged,
@@ -214,8 +243,8 @@ impl Rollouts for Sqlite {
 
     async fn evaluate_rollouts(&self, now: Timestamp, correlation: CorrelationId) -> Result<(), StoreError> {
         // Mostly there is none, and then nothing is written.
-        let running = self.read("look for a rollout", rows::running).await?;
-        let Some(number) = running else { return Ok(()) };
+        let watched = self.read("look for a rollout", rows::watched).await?;
+        let Some(number) = watched else { return Ok(()) };
         let done = self.write_within("evaluate a rollout", Shape::Several, Scope::NoHost, move |tx| {
             Ok::<_, Failed<Infallible>>(evaluate(tx, number, now, correlation)?)
         });

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use holdfast_protocol::condition::ConditionSet;
 use holdfast_protocol::id::{HostId, HostName, OperatorName};
 use holdfast_protocol::release::VersionNumber;
-use holdfast_protocol::release::rollout::{RolloutState, RolloutTimes, WaveHosts};
+use holdfast_protocol::release::rollout::{OnFailure, RolloutState, RolloutTimes, WaveHosts};
 use holdfast_protocol::release::window::UpdateWindows;
 use holdfast_protocol::report::AgentSection;
 use jiff::{SignedDuration, Timestamp};
@@ -17,12 +17,10 @@ use serde::de::DeserializeOwned;
 
 use crate::domain::alerting::own::HeldRollout;
 use crate::domain::rollout::plan::Candidate;
-use crate::domain::rollout::progress::{Contact, HostReport, Target, progress, taken_at};
+use crate::domain::rollout::progress::{Contact, HostReport, Progress, Target, progress, taken_at};
 use crate::domain::rollout::times::AllowedTimes;
 use crate::domain::rollout::view::open_wave;
-use crate::domain::rollout::{
-    Failures, HostFacts, HostPlace, OpenWave, Rollout, Stage, WaveLimits, is_offered,
-};
+use crate::domain::rollout::{Failures, HostFacts, HostPlace, OpenWave, Rollout, Stage, WaveLimits, offered};
 use crate::sqlite::alerts::Json;
 use crate::sqlite::columns::{Id, Text, Time, digest, text};
 use crate::sqlite::writer::Tx;
@@ -40,13 +38,15 @@ pub(super) struct KeptRollout {
     pub hosts: Vec<HostFacts>,
     /// Starts of agents that are not kept yet.
     taken: Vec<(HostId, Timestamp)>,
+    /// Reasons of failures that are not kept yet.
+    failed: Vec<(HostId, String)>,
 }
 
 impl KeptRollout {
     /// Why it is held.
     pub fn reason(&self) -> Option<&str> {
         match &self.rollout.stage {
-            Stage::Held { reason, .. } => Some(reason),
+            Stage::Held { reason, .. } | Stage::RollingBack { reason, .. } => Some(reason),
             Stage::Planned | Stage::Running(_) | Stage::Paused(_) | Stage::Aborted(_) | Stage::Finished => {
                 None
             }
@@ -59,17 +59,27 @@ pub(super) const fn state_text(state: RolloutState) -> &'static str {
         RolloutState::Planned => "planned",
         RolloutState::Running => "running",
         RolloutState::Paused => "paused",
-        RolloutState::Held => "held",
+        // What it goes back to is in a column of its own.
+        RolloutState::Held | RolloutState::RollingBack => "held",
         RolloutState::Aborted => "aborted",
         RolloutState::Finished => "finished",
     }
 }
 
 const COLUMNS: &str =
-    "number, version, state, reason, wave, opened_at, settled_at, held_at, operator, at, times";
+    "number, version, state, reason, wave, opened_at, settled_at, held_at, operator, at, times,
+    fallback, rolls_back";
 
 fn version(row: &Row<'_>) -> rusqlite::Result<VersionNumber> {
     text(row, "version", |text| VersionNumber::from_str(&text))
+}
+
+/// The release to go back to.
+fn fallback(row: &Row<'_>) -> rusqlite::Result<Option<VersionNumber>> {
+    if row.get::<_, Option<String>>("fallback")?.is_none() {
+        return Ok(None);
+    }
+    text(row, "fallback", |text| VersionNumber::from_str(&text)).map(Some)
 }
 
 /// The table's checks allow no other rows.
@@ -91,7 +101,12 @@ fn stage(row: &Row<'_>) -> rusqlite::Result<Stage> {
         "held" => {
             let reason = row.get::<_, Option<String>>("reason")?.unwrap_or_default();
             let at = row.get::<_, Option<Time>>("held_at")?.ok_or_else(damaged)?.0;
-            open.map(|open| Stage::Held { open, reason, at }).ok_or_else(damaged)
+            let open = open.ok_or_else(damaged)?;
+            let rolls_back: bool = row.get("rolls_back")?;
+            match fallback(row)?.filter(|_| rolls_back) {
+                Some(to) => Ok(Stage::RollingBack { open, reason, at, to }),
+                None => Ok(Stage::Held { open, reason, at }),
+            }
         }
         "aborted" => Ok(Stage::Aborted(open)),
         "finished" => Ok(Stage::Finished),
@@ -110,11 +125,17 @@ fn read(row: &Row<'_>) -> rusqlite::Result<KeptRollout> {
         version: version(row)?,
         by: row.get::<_, Text<_>>("operator")?.0,
         at: row.get::<_, Time>("at")?.0,
-        rollout: Rollout { stage: stage(row)?, waves: Vec::new(), per_hour: times.per_hour },
+        rollout: Rollout {
+            stage: stage(row)?,
+            waves: Vec::new(),
+            per_hour: times.per_hour,
+            on_failure: fallback(row)?.map_or(OnFailure::Hold, OnFailure::RollBack),
+        },
         times,
         selects: Vec::new(),
         hosts: Vec::new(),
         taken: Vec::new(),
+        failed: Vec::new(),
     })
 }
 
@@ -140,7 +161,7 @@ fn target(connection: &Connection, version: VersionNumber) -> rusqlite::Result<T
 }
 
 const HOSTS: &str = "SELECT hosts.id AS id, hosts.name AS name, hosts.status AS status, hosts.liveness AS liveness,
-        rollout_hosts.wave AS wave, taken_at, accepted, offered_at, hosts.update_windows AS update_windows, reports.agent AS agent, reports.conditions AS conditions
+        rollout_hosts.wave AS wave, taken_at, accepted, offered_at, failed_why, hosts.update_windows AS update_windows, reports.agent AS agent, reports.conditions AS conditions
     FROM rollout_hosts JOIN hosts ON hosts.number = rollout_hosts.host
     LEFT JOIN reports ON reports.host = hosts.number
     WHERE rollout_hosts.rollout = ?1 ORDER BY rollout_hosts.wave, hosts.name, hosts.number";
@@ -180,6 +201,10 @@ impl TimesOfHosts<'_> {
 
 fn complete(connection: &Connection, mut kept: KeptRollout, now: Timestamp) -> rusqlite::Result<KeptRollout> {
     (kept.rollout.waves, kept.selects) = waves(connection, kept.number)?.into_iter().unzip();
+    let back = match kept.rollout.on_failure {
+        OnFailure::Hold => None,
+        OnFailure::RollBack(to) => Some(target(connection, to)?),
+    };
     let target = target(connection, kept.version)?;
     let mut allowed = TimesOfHosts { times: &kept.times, now, known: BTreeMap::new() };
     let mut select = connection.prepare_cached(HOSTS)?;
@@ -191,11 +216,20 @@ fn complete(connection: &Connection, mut kept: KeptRollout, now: Timestamp) -> r
         if let (None, Some(at)) = (before, taken) {
             kept.taken.push((host, at));
         }
+        let progress_now = progress(&target, &report, taken);
+        let failed_before: Option<String> = row.get("failed_why")?;
+        if let Progress::Failed(why) = &progress_now
+            && failed_before.as_ref() != Some(why)
+        {
+            kept.failed.push((host, why.clone()));
+        }
         kept.hosts.push(HostFacts {
             host,
             name: row.get::<_, Text<HostName>>("name")?.0,
             wave: row.get::<_, u32>("wave")? as usize,
-            progress: progress(&target, &report, taken),
+            progress: progress_now,
+            failed_before,
+            back: back.as_ref().map(|back| progress(back, &report, None)),
             failures: if row.get("accepted")? { Failures::Accepted } else { Failures::Count },
             offered_at: row.get::<_, Option<Time>>("offered_at")?.map(|time| time.0),
             allowed: allowed.of(&json_or_default(row, "update_windows")?),
@@ -228,8 +262,9 @@ pub(super) fn unfinished(connection: &Connection) -> rusqlite::Result<Option<u32
     connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()
 }
 
-pub(super) fn running(connection: &Connection) -> rusqlite::Result<Option<u32>> {
-    let sql = "SELECT number FROM rollouts WHERE state = 'running' ORDER BY number LIMIT 1";
+/// The rollout that reports are read for: of one that is held, failures are kept too.
+pub(super) fn watched(connection: &Connection) -> rusqlite::Result<Option<u32>> {
+    let sql = "SELECT number FROM rollouts WHERE state IN ('running', 'held') ORDER BY number LIMIT 1";
     connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()
 }
 
@@ -247,13 +282,15 @@ pub(super) fn hosts_to_plan(connection: &Connection) -> rusqlite::Result<Vec<Can
 pub(super) fn save(tx: &Tx<'_>, number: u32, stage: &Stage) -> rusqlite::Result<()> {
     let open = open_wave(stage);
     let (reason, held_at) = match stage {
-        Stage::Held { reason, at, open: _ } => (Some(reason), Some(Time(*at))),
+        Stage::Held { reason, at, open: _ } | Stage::RollingBack { reason, at, open: _, to: _ } => {
+            (Some(reason), Some(Time(*at)))
+        }
         Stage::Planned | Stage::Running(_) | Stage::Paused(_) | Stage::Aborted(_) | Stage::Finished => {
             (None, None)
         }
     };
     let sql = "UPDATE rollouts SET state = ?2, reason = ?3, wave = ?4, opened_at = ?5, settled_at = ?6,
-                   held_at = ?7 WHERE number = ?1";
+                   held_at = ?7, rolls_back = ?8 WHERE number = ?1";
     tx.prepare_cached(sql)?.execute(params![
         number,
         state_text(stage.state()),
@@ -261,13 +298,19 @@ pub(super) fn save(tx: &Tx<'_>, number: u32, stage: &Stage) -> rusqlite::Result<
         open.map(|open| u32::try_from(open.index).unwrap_or(u32::MAX)),
         open.map(|open| Time(open.opened_at)),
         open.and_then(|open| open.settled_at).map(Time),
-        held_at
+        held_at,
+        stage.state() == RolloutState::RollingBack
     ])?;
     Ok(())
 }
 
-/// Keeps when agents started that the release brought.
-pub(super) fn keep_taken(tx: &Tx<'_>, kept: &KeptRollout) -> rusqlite::Result<()> {
+/// Keeps when agents started that the release brought, and why hosts failed. A later report says neither any more.
+pub(super) fn keep_reports(tx: &Tx<'_>, kept: &KeptRollout) -> rusqlite::Result<()> {
+    for (host, why) in &kept.failed {
+        let sql = "UPDATE rollout_hosts SET failed_why = ?3
+                   WHERE rollout = ?1 AND host = (SELECT number FROM hosts WHERE id = ?2)";
+        tx.prepare_cached(sql)?.execute(params![kept.number, Id(host.uuid()), why])?;
+    }
     for (host, at) in &kept.taken {
         let sql = "UPDATE rollout_hosts SET taken_at = ?3
                    WHERE rollout = ?1 AND host = (SELECT number FROM hosts WHERE id = ?2)";
@@ -294,7 +337,7 @@ pub(in crate::sqlite) fn offered_versions(
 ) -> rusqlite::Result<Vec<VersionNumber>> {
     let sql =
         "SELECT rollouts.version AS version, state, reason, rollouts.wave AS wave, opened_at, settled_at, held_at,
-                   times, rollout_hosts.wave AS of_host, offered_at, update_windows
+                   times, fallback, rolls_back, rollout_hosts.wave AS of_host, offered_at, update_windows
                FROM hosts JOIN rollout_hosts ON rollout_hosts.host = hosts.number
                JOIN rollouts ON rollouts.number = rollout_hosts.rollout
                WHERE hosts.id = ?1";
@@ -306,11 +349,11 @@ pub(in crate::sqlite) fn offered_versions(
             offered_at: row.get::<_, Option<Time>>("offered_at")?.map(|time| time.0),
             allowed: &allowed,
         };
-        Ok((version(row)?, is_offered(&stage(row)?, place, now)))
+        Ok(offered(&stage(row)?, place, version(row)?, now))
     };
     let mut select = connection.prepare_cached(sql)?;
     let rows = select.query_map([Id(host.uuid())], read)?.collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok(rows.into_iter().filter(|(_, offered)| *offered).map(|(version, _)| version).collect())
+    Ok(rows.into_iter().flatten().collect())
 }
 
 /// The rollout that the hub stopped. At most one is not over.

@@ -9,8 +9,8 @@ use holdfast_protocol::id::HostId;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::release::VersionNumber;
 use holdfast_protocol::release::rollout::{
-    RolloutHostState, RolloutRequest, RolloutState, RolloutTimes, RolloutView, WaitReason, WaveHosts,
-    WaveRequest,
+    OnFailure, RolloutHostState, RolloutRequest, RolloutState, RolloutTimes, RolloutView, WaitReason,
+    WaveHosts, WaveRequest,
 };
 use holdfast_protocol::report::{AgentBuilds, AgentSection, FailedRelease};
 use hubd::domain::identity::Presented;
@@ -51,14 +51,22 @@ impl Fleet {
     }
 
     async fn plan_in(&self, waves: Vec<WaveRequest>, times: RolloutTimes) -> RolloutView {
-        let request = RolloutRequest { version: VERSION, waves, times };
+        let request = RolloutRequest { version: VERSION, waves, times, on_failure: OnFailure::Hold };
         self.fixture.store.plan_rollout(by(2), request).await.ok().unwrap()
     }
 
     async fn plan(&self, waves: Vec<WaveRequest>) -> Result<RolloutView, WriteError<PlanRolloutError>> {
         self.fixture
             .store
-            .plan_rollout(by(2), RolloutRequest { version: VERSION, waves, times: RolloutTimes::default() })
+            .plan_rollout(
+                by(2),
+                RolloutRequest {
+                    version: VERSION,
+                    waves,
+                    times: RolloutTimes::default(),
+                    on_failure: OnFailure::Hold,
+                },
+            )
             .await
     }
 
@@ -224,6 +232,7 @@ pub async fn a_rollout_is_planned_paused_resumed_and_aborted(fixture: Fixture) {
         version: VersionNumber::new(2026, 11, 9),
         waves: waves(),
         times: RolloutTimes::default(),
+        on_failure: OnFailure::Hold,
     };
     let none = store.plan_rollout(by(2), other).await;
     assert!(matches!(none, Err(WriteError::Refused(PlanRolloutError::NoRelease { .. }))));
@@ -322,6 +331,7 @@ pub async fn waves_by_label_keep_to_windows_and_to_a_rate(fixture: Fixture) {
     assert_eq!(opened.open.unwrap().number, 2);
     assert_eq!(wait(&opened, "box003"), Some((WaitReason::Rate, Some(99_000))));
     assert_eq!(wait(&opened, "box005"), Some((WaitReason::Rate, Some(102_600))));
+    fleet.report(fleet.hosts[0], AgentBuilds { confirmed: Some(VERSION), ..AgentBuilds::default() }).await;
     fleet.restart();
     fleet.look(number, 98_999).await;
     assert_eq!(fleet.offered_when(98_999).await, [0, 1, 3], "one of the second wave in the first hour");
@@ -330,4 +340,54 @@ pub async fn waves_by_label_keep_to_windows_and_to_a_rate(fixture: Fixture) {
     let kinds = fleet.fixture.kinds().await;
     let count = |wanted: &str| kinds.iter().filter(|kind| *kind == wanted).count();
     assert_eq!((count("host_labels_changed"), count("host_windows_changed")), (4, 1));
+}
+
+pub async fn hosts_go_back_to_the_release_that_the_plan_names(fixture: Fixture) {
+    let mut fleet = Fleet::of(4, fixture).await;
+    let store = fleet.fixture.store.clone();
+    let to = VersionNumber::new(2026, 11, 2);
+    let plan = async |to: VersionNumber| {
+        let waves = vec![wave(WaveHosts::Count(3), 0), wave(WaveHosts::Rest, 0)];
+        let (times, on_failure) = (RolloutTimes::default(), OnFailure::RollBack(to));
+        store.plan_rollout(by(2), RolloutRequest { version: VERSION, waves, times, on_failure }).await
+    };
+    let older = plan(VERSION).await;
+    assert!(matches!(older, Err(WriteError::Refused(PlanRolloutError::OlderFallback { .. }))));
+    let unknown = plan(to).await;
+    assert!(
+        matches!(unknown, Err(WriteError::Refused(PlanRolloutError::NoRelease { version })) if version == to)
+    );
+    let release = new(2, 1, &[("agentd", &program(11))]);
+    store.put_release(by(3), release, u64::MAX).await.ok().unwrap();
+    let number = plan(to).await.ok().unwrap().number;
+
+    fleet.act(number, Action::Start, 100).await;
+    let took = AgentBuilds { confirmed: Some(VERSION), ..AgentBuilds::default() };
+    fleet.report(fleet.hosts[0], took).await;
+    fleet.take(|index| index == 1).await;
+    fleet.restart();
+    let back = fleet.look(number, 200).await;
+    assert_eq!((back.state, back.on_failure), (RolloutState::RollingBack, OnFailure::RollBack(to)));
+    fleet.restart();
+    assert_eq!(fleet.offered().await, [0, 1, 2], "not who was never offered the release");
+    let presented = Presented { host: fleet.hosts[0], generation: 1 };
+    let asking = AskingHost { presented, at: at(300), correlation: CORRELATION };
+    let offer = fleet.fixture.store.release_offered_to(asking).await.ok().unwrap().unwrap();
+    assert_eq!(offer.version, to);
+    let gone_back = || AgentBuilds { confirmed: Some(to), ..AgentBuilds::default() };
+    for index in [0, 1] {
+        fleet.report(fleet.hosts[index], gone_back()).await;
+    }
+    let view = fleet.look(number, 400).await;
+    let states: Vec<_> = view.waves[0].hosts.iter().map(|host| (host.state, host.why.as_deref())).collect();
+    let kept = Some("before: the process ended three times");
+    assert_eq!(
+        states,
+        [(RolloutHostState::Back, None), (RolloutHostState::Back, kept), (RolloutHostState::Waiting, None),],
+        "the reason is kept although the host reports it no more"
+    );
+    let store = fleet.fixture.store.clone();
+    assert!(store.act_on_rollout(by(500), number, Action::Resume).await.is_err());
+    assert_eq!(fleet.act(number, Action::Abort, 500).await.state, RolloutState::Aborted);
+    assert!(fleet.offered().await.is_empty());
 }
