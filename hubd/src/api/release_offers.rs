@@ -8,8 +8,8 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use holdfast_protocol::json;
-use holdfast_protocol::release::VersionNumber;
 use holdfast_protocol::release::stored::{HostOffer, OfferRequest, ReleaseOffer, WithdrawnOffer};
+use holdfast_protocol::release::{ReleaseFileKind, VersionNumber};
 use net::server::{Answer, Ids};
 
 use super::artifacts::{blocking, paced};
@@ -18,7 +18,7 @@ use super::hosts::{EMPTY_BODY_MAX, host_ref};
 use super::mutation::Head;
 use super::problem::ApiError;
 use super::{Hub, body};
-use crate::domain::release_offer::{OfferError, judge_here, the_agent};
+use crate::domain::release_offer::{OfferError, judge_here, the_program};
 
 /// A version, with room for white space.
 const OFFER_BYTES_MAX: usize = 1024;
@@ -39,13 +39,22 @@ pub(super) async fn put(
     Ok(Answer(StatusCode::OK, offer.ok_or_else(|| ApiError::not_found("host"))?))
 }
 
-/// A release that a host could fetch now.
-pub(super) async fn require_agent(hub: &Hub, version: VersionNumber) -> Result<(), ApiError> {
+/// A release of which a host could fetch the agent now.
+async fn require_agent(hub: &Hub, version: VersionNumber) -> Result<(), ApiError> {
+    require_program(hub, version, ReleaseFileKind::Agent).await
+}
+
+/// A release of which a host could fetch a program of this kind now.
+pub(super) async fn require_program(
+    hub: &Hub,
+    version: VersionNumber,
+    kind: ReleaseFileKind,
+) -> Result<(), ApiError> {
     let kept = hub.store.releases().await?.into_iter().find(|record| record.version == version);
     let kept = kept.ok_or(OfferError::Unknown { version })?;
-    let agent = the_agent(version, &kept.files)?.clone();
+    let program = the_program(version, &kept.files, kind)?.clone();
     let folder = Arc::clone(&hub.artifacts);
-    let here = blocking(move || folder.view(&agent.sha256, agent.size_bytes)).await?;
+    let here = blocking(move || folder.view(&program.sha256, program.size_bytes)).await?;
     Ok(judge_here(version, &here)?)
 }
 

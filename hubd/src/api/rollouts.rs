@@ -9,14 +9,15 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use holdfast_protocol::json;
 use holdfast_protocol::operator::Page;
-use holdfast_protocol::release::rollout::{OnFailure, RolloutRequest, RolloutView};
+use holdfast_protocol::release::ReleaseFileKind;
+use holdfast_protocol::release::rollout::{OnFailure, RolloutRequest, RolloutSubject, RolloutView};
 use net::server::Answer;
 
 use super::auth::Operator;
 use super::hosts::EMPTY_BODY_MAX;
 use super::mutation::Head;
 use super::problem::ApiError;
-use super::release_offers::require_agent;
+use super::release_offers::require_program;
 use super::{Hub, body};
 use crate::domain::rollout::action::Action;
 
@@ -42,9 +43,13 @@ pub(super) async fn plan(
     let by = head.by(&hub, &bytes)?;
     // A deletion that runs now would take away what is judged here.
     let _order = hub.release_order.lock().await;
-    require_agent(&hub, request.version).await?;
+    let kind = match request.subject {
+        RolloutSubject::Agent => ReleaseFileKind::Agent,
+        RolloutSubject::GuestAgent => ReleaseFileKind::GuestAgent,
+    };
+    require_program(&hub, request.version, kind).await?;
     if let OnFailure::RollBack(to) = request.on_failure {
-        require_agent(&hub, to).await?;
+        require_program(&hub, to, kind).await?;
     }
     Ok(Answer(StatusCode::OK, hub.store.plan_rollout(by, request).await?))
 }

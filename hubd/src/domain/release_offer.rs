@@ -13,12 +13,12 @@ pub enum OfferError {
     #[error("the hub has no release {version}, and nothing was offered: see `holdfast release list`")]
     Unknown { version: VersionNumber },
     #[error(
-        "release {version} has {agents} programs of kind agent where a host takes exactly one, and nothing was offered: \
-         make a release with `holdfast release manifest`"
+        "release {version} has {count} programs of kind {} where exactly one is taken, and nothing was offered: make a release \
+         with `holdfast release manifest`", kind.as_str()
     )]
-    NotOneAgent { version: VersionNumber, agents: usize },
+    NotOne { version: VersionNumber, kind: ReleaseFileKind, count: usize },
     #[error(
-        "the hub has {received} of {size} bytes of the agent of release {version}, and nothing was offered: go on with \
+        "the hub has {received} of {size} bytes of the program of release {version}, and nothing was offered: go on with \
          `holdfast release upload`"
     )]
     Incomplete { version: VersionNumber, received: u64, size: u64 },
@@ -32,22 +32,26 @@ impl OfferError {
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::Unknown { .. } => ErrorCode::NotFound,
-            Self::NotOneAgent { .. } | Self::Incomplete { .. } => ErrorCode::PreconditionFailed,
+            Self::NotOne { .. } | Self::Incomplete { .. } => ErrorCode::PreconditionFailed,
             Self::Revoked => ErrorCode::Revoked,
         }
     }
 }
 
-/// The one program that a host would fetch of a release.
+/// The one program of this kind that a host would fetch of a release.
 ///
 /// # Errors
-/// [`OfferError::NotOneAgent`].
-pub fn the_agent(version: VersionNumber, files: &[ReleaseFile]) -> Result<&ReleaseFile, OfferError> {
-    let mut agents = files.iter().filter(|file| file.kind == ReleaseFileKind::Agent);
-    match (agents.next(), agents.count()) {
+/// [`OfferError::NotOne`].
+pub fn the_program(
+    version: VersionNumber,
+    files: &[ReleaseFile],
+    kind: ReleaseFileKind,
+) -> Result<&ReleaseFile, OfferError> {
+    let mut found = files.iter().filter(|file| file.kind == kind);
+    match (found.next(), found.count()) {
         (Some(only), 0) => Ok(only),
-        (None, _) => Err(OfferError::NotOneAgent { version, agents: 0 }),
-        (Some(_), more) => Err(OfferError::NotOneAgent { version, agents: more.saturating_add(1) }),
+        (None, _) => Err(OfferError::NotOne { version, kind, count: 0 }),
+        (Some(_), more) => Err(OfferError::NotOne { version, kind, count: more.saturating_add(1) }),
     }
 }
 
@@ -83,11 +87,13 @@ mod tests {
         let package = file(ReleaseFileKind::Package, "a.deb");
         let agent = file(ReleaseFileKind::Agent, "agentd");
         let arm = file(ReleaseFileKind::Agent, "agentd-arm64");
-        assert_eq!(the_agent(version, &[package.clone(), agent.clone()]), Ok(&agent));
-        let none = the_agent(version, std::slice::from_ref(&package));
-        assert_eq!(none, Err(OfferError::NotOneAgent { version, agents: 0 }));
+        let kind = ReleaseFileKind::Agent;
+        let the_agent = |files: &[ReleaseFile]| the_program(version, files, kind).cloned();
+        assert_eq!(the_agent(&[package.clone(), agent.clone()]), Ok(agent.clone()));
+        let none = the_agent(std::slice::from_ref(&package));
+        assert_eq!(none, Err(OfferError::NotOne { version, kind, count: 0 }));
         let two = [agent.clone(), package, arm];
-        assert_eq!(the_agent(version, &two), Err(OfferError::NotOneAgent { version, agents: 2 }));
+        assert_eq!(the_agent(&two), Err(OfferError::NotOne { version, kind, count: 2 }));
 
         let here = |received_bytes, state| {
             judge_here(

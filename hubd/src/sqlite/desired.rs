@@ -40,7 +40,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<DesiredVersion> {
 
 const COLUMNS: &str = "generation, content, author, reason, put_at, document";
 
-fn newest(connection: &Connection, host: i64) -> rusqlite::Result<Option<DesiredVersion>> {
+pub(super) fn newest(connection: &Connection, host: i64) -> rusqlite::Result<Option<DesiredVersion>> {
     let sql = format!("SELECT {COLUMNS} FROM desired WHERE host = ?1 ORDER BY generation DESC LIMIT 1");
     connection.prepare_cached(&sql)?.query_row([host], read).optional()
 }
@@ -78,45 +78,47 @@ impl DesiredDocuments for Sqlite {
     }
 
     async fn put_desired(&self, by: By, put: Put) -> Result<Option<PutDone>, WriteError<PutError>> {
-        self.mutate("put a desired document", by, move |tx, by| {
-            let Some(record) = find(tx, &put.host)? else { return Ok(None) };
-            if record.view.state == HostState::Revoked {
-                return Ok(None);
-            }
-            let current = newest(tx, record.number)?;
-            let held = record.view.held;
-            match judge_put(current.as_ref().and_then(numbered), held, put.seen, put.desired.numbered()) {
-                Err(error) => return Err(Failed::Refused(error)),
-                Ok(Offer::Held) => {
-                    return Ok(current.map(|version| PutDone { host: record.view.id, version }));
-                }
-                Ok(Offer::Newer) => {}
-            }
-            // One that was taken once is read again; were it damaged, nothing is known of what it said.
-            let was = current.as_ref().and_then(|version| Desired::parse(version.document.as_bytes()).ok());
-            let told = sections(report(tx, record.number)?)?;
-            judge_guests(was.as_ref().map(Desired::document), put.desired.document(), &told)
-                .map_err(Failed::Refused)?;
-            let version = version(by, &put);
-            insert(tx, record.number, &version, &put)?;
-            let event = NewEvent {
-                at: by.at,
-                kind: EventKind::DesiredChanged,
-                host: Some(record.view.id),
-                actor: Some(by.operator.clone()),
-                correlation: by.correlation,
-                message: format!(
-                    "{} is wanted as generation {}: {}",
-                    record.view.name,
-                    version.generation,
-                    put.reason.as_str()
-                ),
-            };
-            emit(tx, &event)?;
-            Ok(Some(PutDone { host: record.view.id, version }))
-        })
-        .await
+        self.mutate("put a desired document", by, move |tx, by| put_document(tx, by, &put)).await
     }
+}
+
+/// Puts a document. The checks are the same whoever asks for it.
+pub(super) fn put_document(tx: &Tx<'_>, by: &By, put: &Put) -> Result<Option<PutDone>, Failed<PutError>> {
+    let Some(record) = find(tx, &put.host)? else { return Ok(None) };
+    if record.view.state == HostState::Revoked {
+        return Ok(None);
+    }
+    let current = newest(tx, record.number)?;
+    let held = record.view.held;
+    match judge_put(current.as_ref().and_then(numbered), held, put.seen, put.desired.numbered()) {
+        Err(error) => return Err(Failed::Refused(error)),
+        Ok(Offer::Held) => {
+            return Ok(current.map(|version| PutDone { host: record.view.id, version }));
+        }
+        Ok(Offer::Newer) => {}
+    }
+    // One that was taken once is read again; were it damaged, nothing is known of what it said.
+    let was = current.as_ref().and_then(|version| Desired::parse(version.document.as_bytes()).ok());
+    let told = sections(report(tx, record.number)?)?;
+    judge_guests(was.as_ref().map(Desired::document), put.desired.document(), &told)
+        .map_err(Failed::Refused)?;
+    let version = version(by, put);
+    insert(tx, record.number, &version, put)?;
+    let event = NewEvent {
+        at: by.at,
+        kind: EventKind::DesiredChanged,
+        host: Some(record.view.id),
+        actor: Some(by.operator.clone()),
+        correlation: by.correlation,
+        message: format!(
+            "{} is wanted as generation {}: {}",
+            record.view.name,
+            version.generation,
+            put.reason.as_str()
+        ),
+    };
+    emit(tx, &event)?;
+    Ok(Some(PutDone { host: record.view.id, version }))
 }
 
 /// The content hash is written by us; were it damaged, the comparison would see two different documents, which is the

@@ -29,6 +29,10 @@ pub enum PlanRolloutError {
          programs under a higher number"
     )]
     OlderFallback { version: VersionNumber, to: VersionNumber },
+    #[error(
+        "guest agents go back by themselves or by a person, and nothing was planned: plan the rollout with --on-failure hold"
+    )]
+    GuestAgentsGoBack,
     #[error(transparent)]
     Plan(#[from] PlanError),
 }
@@ -39,7 +43,7 @@ impl PlanRolloutError {
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::NoRelease { .. } => ErrorCode::NotFound,
-            Self::Unfinished { .. } => ErrorCode::PreconditionFailed,
+            Self::Unfinished { .. } | Self::GuestAgentsGoBack => ErrorCode::PreconditionFailed,
             Self::OlderFallback { .. } => ErrorCode::Range,
             Self::Plan(error) => error.code(),
         }

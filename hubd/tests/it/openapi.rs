@@ -135,7 +135,7 @@ fn bodies() -> Vec<String> {
         json!({ "set": { "Tier": "canary" } }),
         json!({ "windows": ["mon-fri 20:00-04:00 Europe/Vienna"] }),
         json!({ "windows": ["at night"] }),
-        json!({ "version": "2026.11.1", "on_failure": { "roll_back": "2026.11.1" }, "times": { "per_hour": 3, "not": ["2026-12-24..2026-12-26"] },
+        json!({ "version": "2026.11.1", "on_failure": { "roll_back": "2026.11.1" }, "subject": "guest_agent", "times": { "per_hour": 3, "not": ["2026-12-24..2026-12-26"] },
             "waves": [{ "hosts": { "labelled": { "tier": "canary" } }, "max_failures": 0, "soak_s": 0, "timeout_s": 600 }] }),
         json!({ "at": "2026-11-21T12:00:00Z" }),
         json!({ "schema": "holdfast.report/v1", "sequence": 1, "held": 0, "coverage": "full", "sections": {} }),

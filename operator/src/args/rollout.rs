@@ -3,10 +3,10 @@
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use holdfast_protocol::host_label::{LabelError, LabelSelector};
 use holdfast_protocol::release::VersionNumber;
-use holdfast_protocol::release::rollout::{OnFailure, WaveHosts, WaveRequest};
+use holdfast_protocol::release::rollout::{OnFailure, RolloutSubject, WaveHosts, WaveRequest};
 use holdfast_protocol::release::window::{BlackoutDates, UpdateWindow};
 
 use super::AssumeYes;
@@ -61,6 +61,10 @@ pub enum RolloutCommand {
 pub struct PlanArgs {
     /// The version of a release at the hub.
     pub version: VersionNumber,
+    /// What the rollout brings: the agent of the hosts, or the guest agent in their guests, which the hub then asks for in
+    /// the documents of the hosts.
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = SubjectArg::Agent)]
+    pub subject: SubjectArg,
     /// A wave: `hosts=box1+box2`, `label=tier=canary+site=vienna`, `count=10` or `rest`, then
     /// `failures=N,soak=TIME,timeout=TIME`, with times such as 30m or 2h; repeat for each, in order.
     #[arg(long = "wave", value_name = "WAVE", required = true)]
@@ -78,6 +82,24 @@ pub struct PlanArgs {
     /// higher number.
     #[arg(long, value_name = "WHAT", default_value = "hold", value_parser = on_failure)]
     pub on_failure: OnFailure,
+}
+
+/// What a rollout brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SubjectArg {
+    /// The agent of the hosts.
+    Agent,
+    /// The guest agent in their guests.
+    GuestAgent,
+}
+
+impl From<SubjectArg> for RolloutSubject {
+    fn from(subject: SubjectArg) -> Self {
+        match subject {
+            SubjectArg::Agent => Self::Agent,
+            SubjectArg::GuestAgent => Self::GuestAgent,
+        }
+    }
 }
 
 fn on_failure(text: &str) -> Result<OnFailure, String> {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use holdfast_protocol::release::rollout::{RolloutRequest, RolloutState, RolloutTimes, RolloutView};
+use holdfast_protocol::release::rollout::{
+    RolloutRequest, RolloutState, RolloutSubject, RolloutTimes, RolloutView,
+};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -22,7 +24,15 @@ pub async fn run(command: RolloutCommand, hub: &Hub, screen: &Screen) -> Result<
         RolloutCommand::Start { number, assume_yes } => {
             let view = get(number, hub).await?;
             let hosts = view.waves.first().map_or(0, |wave| wave.hosts.len());
-            let question = format!("Offer release {} to the {hosts} hosts of the first wave?", view.version);
+            let version = view.version;
+            let question = match view.subject {
+                RolloutSubject::Agent => {
+                    format!("Offer release {version} to the {hosts} hosts of the first wave?")
+                }
+                RolloutSubject::GuestAgent => format!(
+                    "Ask for the guest agent of release {version} in the documents of the {hosts} hosts of the first wave?"
+                ),
+            };
             prompt::confirm(&question, assume_yes)?;
             act(number, "start", hub, screen).await
         }
@@ -50,10 +60,10 @@ pub async fn run(command: RolloutCommand, hub: &Hub, screen: &Screen) -> Result<
 }
 
 fn request(plan: PlanArgs) -> Result<RolloutRequest, ReleaseStoreError> {
-    let PlanArgs { version, waves, windows, not, per_hour, on_failure } = plan;
+    let PlanArgs { version, subject, waves, windows, not, per_hour, on_failure } = plan;
     let times = RolloutTimes { windows: windows.try_into()?, not: not.try_into()?, per_hour };
     let waves = waves.into_iter().map(|wave| wave.0).collect();
-    Ok(RolloutRequest { version, waves, times, on_failure })
+    Ok(RolloutRequest { version, subject: subject.into(), waves, times, on_failure })
 }
 
 async fn get(number: u32, hub: &Hub) -> Result<RolloutView, CliError> {

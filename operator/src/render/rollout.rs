@@ -1,8 +1,8 @@
 //! Tables of rollouts.
 
 use holdfast_protocol::release::rollout::{
-    HostWait, OnFailure, RolloutHostState, RolloutHostView, RolloutState, RolloutTimes, RolloutView,
-    WaitReason, WaveHosts, WaveView,
+    HostWait, OnFailure, RolloutHostState, RolloutHostView, RolloutState, RolloutSubject, RolloutTimes,
+    RolloutView, WaitReason, WaveHosts, WaveView,
 };
 use jiff::Timestamp;
 
@@ -132,7 +132,7 @@ fn waiting(wait: HostWait, at: &dyn Fn(Timestamp) -> String) -> String {
 pub fn rollout(view: &RolloutView, now: Timestamp, style: Style) -> String {
     let mut facts = vec![
         ("Rollout", view.number.to_string()),
-        ("Release", view.version.to_string()),
+        ("Release", release(view)),
         ("State", state(view.state).0),
         ("Planned", format!("{} by {}", when(view.at, now), view.by)),
     ];
@@ -155,6 +155,13 @@ pub fn rollout(view: &RolloutView, now: Timestamp, style: Style) -> String {
         .flat_map(|(number, wave)| wave.hosts.iter().map(move |one| row(number, one, now)));
     let next = next_step(view);
     format!("{}\n{bounds}\n{}{next}", list(&facts), table(&HOSTS, rows, style))
+}
+
+fn release(view: &RolloutView) -> String {
+    match view.subject {
+        RolloutSubject::Agent => view.version.to_string(),
+        RolloutSubject::GuestAgent => format!("{}, the guest agent in the guests of the hosts", view.version),
+    }
 }
 
 /// When it offers the release, where that is not at any time.

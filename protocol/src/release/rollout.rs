@@ -33,6 +33,9 @@ pub const WAVE_SECONDS_MAX: u32 = 30 * 24 * 3_600;
 pub struct RolloutRequest {
     /// The version of a release at the hub.
     pub version: VersionNumber,
+    /// What it brings.
+    #[serde(default, skip_serializing_if = "RolloutSubject::is_agent")]
+    pub subject: RolloutSubject,
     /// Its waves, in order.
     pub waves: Vec<WaveRequest>,
     /// When it offers the release. Without them at any time, and to all of a wave at once.
@@ -41,6 +44,25 @@ pub struct RolloutRequest {
     /// What happens when more hosts fail than may.
     #[serde(default, skip_serializing_if = "OnFailure::is_hold")]
     pub on_failure: OnFailure,
+}
+
+/// What a rollout brings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RolloutSubject {
+    /// The agent of the hosts: they are offered the release.
+    #[default]
+    Agent,
+    /// The guest agent in the guests of the hosts: the hub asks for it in the hosts' documents.
+    GuestAgent,
+}
+
+impl RolloutSubject {
+    /// Whether it is the agent of the hosts.
+    #[must_use]
+    pub const fn is_agent(&self) -> bool {
+        matches!(self, Self::Agent)
+    }
 }
 
 /// What the hub does when more hosts fail than may.
@@ -243,6 +265,9 @@ pub struct RolloutView {
     pub number: u32,
     /// The version of the release.
     pub version: VersionNumber,
+    /// What it brings.
+    #[serde(default, skip_serializing_if = "RolloutSubject::is_agent")]
+    pub subject: RolloutSubject,
     /// Where it is.
     pub state: RolloutState,
     /// Why it is held.

@@ -15,6 +15,7 @@
 //! | module | decides |
 //! | --- | --- |
 //! | [`action`] | what an operator may do at which stage |
+//! | [`guest_agent`] | what is asked for in a host's document, and where its guests are |
 //! | [`next`] | whether a wave is done, opens the next, or is held |
 //! | [`plan`] | which hosts are in which wave |
 //! | [`progress`] | where one host is, by its reports |
@@ -23,6 +24,7 @@
 //! | [`view`] | what operators are shown |
 
 pub mod action;
+pub mod guest_agent;
 pub mod next;
 pub mod plan;
 pub mod progress;

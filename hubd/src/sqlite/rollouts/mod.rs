@@ -2,8 +2,12 @@
 //!
 //! | module | contents |
 //! | --- | --- |
+//! | [`guest_agents`] | the guest agent of a release, asked for in documents |
+//! | [`offers`] | who is newly offered a release, and what a host is offered |
 //! | [`rows`] | reading a rollout with its hosts, writing its stage |
 
+mod guest_agents;
+mod offers;
 mod rows;
 
 use std::convert::Infallible;
@@ -11,12 +15,14 @@ use std::convert::Infallible;
 use async_trait::async_trait;
 use holdfast_protocol::id::CorrelationId;
 use holdfast_protocol::release::VersionNumber;
-use holdfast_protocol::release::rollout::{OnFailure, RolloutRequest, RolloutView};
+use holdfast_protocol::release::rollout::{OnFailure, RolloutRequest, RolloutSubject, RolloutView};
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
-use self::rows::{KeptRollout, all, hosts_to_plan, offer, one, save, unfinished};
-pub(super) use self::rows::{held_rollout, offered_versions};
+use self::offers::offer;
+pub(super) use self::offers::offered_versions;
+pub(super) use self::rows::held_rollout;
+use self::rows::{KeptRollout, all, hosts_to_plan, one, save, subject_text, unfinished};
 use super::alerts::json;
 use super::columns::Time;
 use super::events::emit;
@@ -43,6 +49,7 @@ fn shown(kept: &KeptRollout, now: Timestamp) -> RolloutView {
     RolloutView {
         number: kept.number,
         version: kept.version,
+        subject: kept.subject,
         state: stage.state(),
         reason: kept.reason().map(str::to_owned),
         by: kept.by.clone(),
@@ -79,6 +86,9 @@ fn fallback(
     request: &RolloutRequest,
 ) -> Result<Option<VersionNumber>, Failed<PlanRolloutError>> {
     let OnFailure::RollBack(to) = request.on_failure else { return Ok(None) };
+    if !request.subject.is_agent() {
+        return Err(Failed::Refused(PlanRolloutError::GuestAgentsGoBack));
+    }
     if to <= request.version {
         return Err(Failed::Refused(PlanRolloutError::OlderFallback { version: request.version, to }));
     }
@@ -95,15 +105,16 @@ fn add(tx: &Tx<'_>, by: &By, request: &RolloutRequest) -> Result<u32, Failed<Pla
         return Err(refused(PlanRolloutError::Unfinished { number }));
     }
     let waves = plan(&request.waves, &hosts_to_plan(tx)?).map_err(|error| refused(error.into()))?;
-    let sql = "INSERT INTO rollouts (version, state, operator, at, times, fallback)
-               VALUES (?1, 'planned', ?2, ?3, ?4, ?5)";
+    let sql = "INSERT INTO rollouts (version, state, operator, at, times, fallback, subject)
+               VALUES (?1, 'planned', ?2, ?3, ?4, ?5, ?6)";
     let times = json(&request.times)?;
     tx.prepare_cached(sql)?.execute(params![
         version.to_string(),
         by.operator.as_str(),
         Time(by.at),
         times,
-        fallback
+        fallback,
+        subject_text(request.subject)
     ])?;
     let number: u32 = tx.query_row("SELECT max(number) FROM rollouts", [], |row| row.get(0))?;
     let wave_sql = "INSERT INTO rollout_waves (rollout, wave, max_failures, soak_s, timeout_s, selects)
@@ -143,7 +154,7 @@ fn carry_out(tx: &Tx<'_>, by: &By, kept: &KeptRollout, action: Action) -> Result
     }
     save(tx, kept.number, &stage)?;
     let after = Rollout { stage: stage.clone(), ..kept.rollout.clone() };
-    offer(tx, kept.number, &newly_offered(&after, &kept.hosts, by.at), by.at)?;
+    offer(tx, kept, &newly_offered(&after, &kept.hosts, by.at), (by.at, by.correlation))?;
     let without = match accepted.len() {
         0 => String::new(),
         count => format!("; {count} hosts that failed are accepted"),
@@ -199,7 +210,7 @@ fn evaluate(tx: &Tx<'_>, number: u32, now: Timestamp, correlation: CorrelationId
         save(tx, number, &kept.rollout.stage)?;
     }
     // In the transaction in which a wave is opened, so that no host is offered the release twice.
-    offer(tx, number, &newly_offered(&kept.rollout, &kept.hosts, now), now)
+    offer(tx, &kept, &newly_offered(&kept.rollout, &kept.hosts, now), (now, correlation))
 }
 
 #[async_trait]
@@ -244,8 +255,13 @@ impl Rollouts for Sqlite {
     async fn evaluate_rollouts(&self, now: Timestamp, correlation: CorrelationId) -> Result<(), StoreError> {
         // Mostly there is none, and then nothing is written.
         let watched = self.read("look for a rollout", rows::watched).await?;
-        let Some(number) = watched else { return Ok(()) };
-        let done = self.write_within("evaluate a rollout", Shape::Several, Scope::NoHost, move |tx| {
+        let Some((number, subject)) = watched else { return Ok(()) };
+        let scope = match subject {
+            RolloutSubject::Agent => Scope::NoHost,
+            // A document is written for hosts that may be settled.
+            RolloutSubject::GuestAgent => Scope::AnyHost,
+        };
+        let done = self.write_within("evaluate a rollout", Shape::Several, scope, move |tx| {
             Ok::<_, Failed<Infallible>>(evaluate(tx, number, now, correlation)?)
         });
         done.await.map_err(StoreError::from)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use holdfast_protocol::condition::ConditionSet;
 use holdfast_protocol::id::{HostId, HostName, OperatorName};
 use holdfast_protocol::release::VersionNumber;
-use holdfast_protocol::release::rollout::{OnFailure, RolloutState, RolloutTimes, WaveHosts};
+use holdfast_protocol::release::rollout::{OnFailure, RolloutState, RolloutSubject, RolloutTimes, WaveHosts};
 use holdfast_protocol::release::window::UpdateWindows;
 use holdfast_protocol::report::AgentSection;
 use jiff::{SignedDuration, Timestamp};
@@ -16,19 +16,21 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::DeserializeOwned;
 
 use crate::domain::alerting::own::HeldRollout;
+use crate::domain::rollout::guest_agent::{self, DocumentRequest, GuestsReport};
 use crate::domain::rollout::plan::Candidate;
 use crate::domain::rollout::progress::{Contact, HostReport, Progress, Target, progress, taken_at};
 use crate::domain::rollout::times::AllowedTimes;
 use crate::domain::rollout::view::open_wave;
-use crate::domain::rollout::{Failures, HostFacts, HostPlace, OpenWave, Rollout, Stage, WaveLimits, offered};
+use crate::domain::rollout::{Failures, HostFacts, OpenWave, Rollout, Stage, WaveLimits};
 use crate::sqlite::alerts::Json;
-use crate::sqlite::columns::{Id, Text, Time, digest, text};
+use crate::sqlite::columns::{Id, Number, Text, Time, digest, text};
 use crate::sqlite::writer::Tx;
 
 /// A rollout as it is kept.
 pub(super) struct KeptRollout {
     pub number: u32,
     pub version: VersionNumber,
+    pub subject: RolloutSubject,
     pub by: OperatorName,
     pub at: Timestamp,
     pub rollout: Rollout,
@@ -68,10 +70,26 @@ pub(super) const fn state_text(state: RolloutState) -> &'static str {
 
 const COLUMNS: &str =
     "number, version, state, reason, wave, opened_at, settled_at, held_at, operator, at, times,
-    fallback, rolls_back";
+    fallback, rolls_back, subject";
 
-fn version(row: &Row<'_>) -> rusqlite::Result<VersionNumber> {
+pub(super) fn version(row: &Row<'_>) -> rusqlite::Result<VersionNumber> {
     text(row, "version", |text| VersionNumber::from_str(&text))
+}
+
+pub(super) const fn subject_text(subject: RolloutSubject) -> &'static str {
+    match subject {
+        RolloutSubject::Agent => "agent",
+        RolloutSubject::GuestAgent => "guest_agent",
+    }
+}
+
+/// The table's check allows no other.
+fn subject(row: &Row<'_>) -> rusqlite::Result<RolloutSubject> {
+    match row.get::<_, String>("subject")?.as_str() {
+        "agent" => Ok(RolloutSubject::Agent),
+        "guest_agent" => Ok(RolloutSubject::GuestAgent),
+        _ => Err(FromSqlError::Other("a rollout of something unknown".into()).into()),
+    }
 }
 
 /// The release to go back to.
@@ -83,7 +101,7 @@ fn fallback(row: &Row<'_>) -> rusqlite::Result<Option<VersionNumber>> {
 }
 
 /// The table's checks allow no other rows.
-fn stage(row: &Row<'_>) -> rusqlite::Result<Stage> {
+pub(super) fn stage(row: &Row<'_>) -> rusqlite::Result<Stage> {
     let (state, wave): (String, Option<u32>) = (row.get("state")?, row.get("wave")?);
     let open = match (wave, row.get::<_, Option<Time>>("opened_at")?) {
         (Some(index), Some(Time(opened_at))) => {
@@ -114,7 +132,10 @@ fn stage(row: &Row<'_>) -> rusqlite::Result<Stage> {
     }
 }
 
-fn json_or_default<T: DeserializeOwned + Default>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+pub(super) fn json_or_default<T: DeserializeOwned + Default>(
+    row: &Row<'_>,
+    column: &str,
+) -> rusqlite::Result<T> {
     Ok(row.get::<_, Option<Json<T>>>(column)?.map(|json| json.0).unwrap_or_default())
 }
 
@@ -123,6 +144,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<KeptRollout> {
     Ok(KeptRollout {
         number: row.get("number")?,
         version: version(row)?,
+        subject: subject(row)?,
         by: row.get::<_, Text<_>>("operator")?.0,
         at: row.get::<_, Time>("at")?.0,
         rollout: Rollout {
@@ -161,10 +183,27 @@ fn target(connection: &Connection, version: VersionNumber) -> rusqlite::Result<T
 }
 
 const HOSTS: &str = "SELECT hosts.id AS id, hosts.name AS name, hosts.status AS status, hosts.liveness AS liveness,
-        rollout_hosts.wave AS wave, taken_at, accepted, offered_at, failed_why, hosts.update_windows AS update_windows, reports.agent AS agent, reports.conditions AS conditions
+        rollout_hosts.wave AS wave, taken_at, accepted, offered_at, failed_why, hosts.held AS held, asked_generation,
+        asked_refused, reports.guests AS guests, hosts.update_windows AS update_windows, reports.agent AS agent, reports.conditions AS conditions
     FROM rollout_hosts JOIN hosts ON hosts.number = rollout_hosts.host
     LEFT JOIN reports ON reports.host = hosts.number
     WHERE rollout_hosts.rollout = ?1 ORDER BY rollout_hosts.wave, hosts.name, hosts.number";
+
+/// Where the guests of a host are, by its last report.
+fn guests_progress(row: &Row<'_>, version: VersionNumber, report: HostReport) -> rusqlite::Result<Progress> {
+    let asked = DocumentRequest {
+        at: row.get::<_, Option<Time>>("offered_at")?.map(|time| time.0),
+        generation: row.get::<_, Option<Number>>("asked_generation")?.map(|number| number.0),
+        refused: row.get("asked_refused")?,
+    };
+    let guests = GuestsReport {
+        contact: report.contact,
+        held: row.get::<_, Number>("held")?.0,
+        guests: json_or_default(row, "guests")?,
+        conditions: report.conditions,
+    };
+    Ok(guest_agent::progress(version, &asked, &guests))
+}
 
 fn report(row: &Row<'_>) -> rusqlite::Result<HostReport> {
     let (status, liveness): (String, String) = (row.get("status")?, row.get("liveness")?);
@@ -211,12 +250,17 @@ fn complete(connection: &Connection, mut kept: KeptRollout, now: Timestamp) -> r
     let mut rows = select.query([kept.number])?;
     while let Some(row) = rows.next()? {
         let (host, report) = (HostId::new(row.get::<_, Id>("id")?.0), report(row)?);
-        let before = row.get::<_, Option<Time>>("taken_at")?.map(|time| time.0);
-        let taken = taken_at(&target, &report, before);
-        if let (None, Some(at)) = (before, taken) {
-            kept.taken.push((host, at));
-        }
-        let progress_now = progress(&target, &report, taken);
+        let progress_now = match kept.subject {
+            RolloutSubject::GuestAgent => guests_progress(row, kept.version, report.clone())?,
+            RolloutSubject::Agent => {
+                let before = row.get::<_, Option<Time>>("taken_at")?.map(|time| time.0);
+                let taken = taken_at(&target, &report, before);
+                if let (None, Some(at)) = (before, taken) {
+                    kept.taken.push((host, at));
+                }
+                progress(&target, &report, taken)
+            }
+        };
         let failed_before: Option<String> = row.get("failed_why")?;
         if let Progress::Failed(why) = &progress_now
             && failed_before.as_ref() != Some(why)
@@ -263,9 +307,11 @@ pub(super) fn unfinished(connection: &Connection) -> rusqlite::Result<Option<u32
 }
 
 /// The rollout that reports are read for: of one that is held, failures are kept too.
-pub(super) fn watched(connection: &Connection) -> rusqlite::Result<Option<u32>> {
-    let sql = "SELECT number FROM rollouts WHERE state IN ('running', 'held') ORDER BY number LIMIT 1";
-    connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()
+pub(super) fn watched(connection: &Connection) -> rusqlite::Result<Option<(u32, RolloutSubject)>> {
+    let sql =
+        "SELECT number, subject FROM rollouts WHERE state IN ('running', 'held') ORDER BY number LIMIT 1";
+    let read = |row: &Row<'_>| Ok((row.get("number")?, subject(row)?));
+    connection.prepare_cached(sql)?.query_row([], read).optional()
 }
 
 /// Hosts that may be in a wave, in the order of names.
@@ -317,43 +363,6 @@ pub(super) fn keep_reports(tx: &Tx<'_>, kept: &KeptRollout) -> rusqlite::Result<
         tx.prepare_cached(sql)?.execute(params![kept.number, Id(host.uuid()), Time(*at)])?;
     }
     Ok(())
-}
-
-/// Keeps who is newly offered the release, from now on.
-pub(super) fn offer(tx: &Tx<'_>, number: u32, hosts: &[HostId], now: Timestamp) -> rusqlite::Result<()> {
-    for host in hosts {
-        let sql = "UPDATE rollout_hosts SET offered_at = ?3
-                   WHERE rollout = ?1 AND host = (SELECT number FROM hosts WHERE id = ?2)";
-        tx.prepare_cached(sql)?.execute(params![number, Id(host.uuid()), Time(now)])?;
-    }
-    Ok(())
-}
-
-/// The versions that rollouts offer to a host now.
-pub(in crate::sqlite) fn offered_versions(
-    connection: &Connection,
-    host: HostId,
-    now: Timestamp,
-) -> rusqlite::Result<Vec<VersionNumber>> {
-    let sql =
-        "SELECT rollouts.version AS version, state, reason, rollouts.wave AS wave, opened_at, settled_at, held_at,
-                   times, fallback, rolls_back, rollout_hosts.wave AS of_host, offered_at, update_windows
-               FROM hosts JOIN rollout_hosts ON rollout_hosts.host = hosts.number
-               JOIN rollouts ON rollouts.number = rollout_hosts.rollout
-               WHERE hosts.id = ?1";
-    let read = |row: &Row<'_>| {
-        let (times, windows) = (json_or_default(row, "times")?, json_or_default(row, "update_windows")?);
-        let allowed = AllowedTimes::at(&times, &windows, now);
-        let place = HostPlace {
-            wave: row.get::<_, u32>("of_host")? as usize,
-            offered_at: row.get::<_, Option<Time>>("offered_at")?.map(|time| time.0),
-            allowed: &allowed,
-        };
-        Ok(offered(&stage(row)?, place, version(row)?, now))
-    };
-    let mut select = connection.prepare_cached(sql)?;
-    let rows = select.query_map([Id(host.uuid())], read)?.collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok(rows.into_iter().flatten().collect())
 }
 
 /// The rollout that the hub stopped. At most one is not over.

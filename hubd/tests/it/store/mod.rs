@@ -93,7 +93,8 @@ engine! {
         a_defect_in_the_second_wave_of_200_hosts_reaches_no_third
         a_rollout_is_planned_paused_resumed_and_aborted
         waves_by_label_keep_to_windows_and_to_a_rate
-        hosts_go_back_to_the_release_that_the_plan_names;
+        hosts_go_back_to_the_release_that_the_plan_names
+        guest_agents_are_asked_for_in_the_documents_of_a_wave;
     restore_certificates:
         a_restore_certificate_is_countersigned_once_and_two_are_kept;
 }

@@ -4,20 +4,25 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use holdfast_protocol::checkin::Coverage;
+use holdfast_protocol::desired::Desired;
+use holdfast_protocol::generation::Generation;
 use holdfast_protocol::host_label::{self, LabelChange, LabelError};
 use holdfast_protocol::id::HostId;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::release::VersionNumber;
 use holdfast_protocol::release::rollout::{
-    OnFailure, RolloutHostState, RolloutRequest, RolloutState, RolloutTimes, RolloutView, WaitReason,
-    WaveHosts, WaveRequest,
+    OnFailure, RolloutHostState, RolloutRequest, RolloutState, RolloutSubject, RolloutTimes, RolloutView,
+    WaitReason, WaveHosts, WaveRequest,
 };
 use holdfast_protocol::report::{AgentBuilds, AgentSection, FailedRelease};
+use hubd::domain::desired::IfMatch;
 use hubd::domain::identity::Presented;
 use hubd::domain::rollout::action::Action;
 use hubd::store::{
-    AskingHost, Checkin, IncidentFilter, IncidentRecord, PlanRolloutError, SectionTexts, WriteError,
+    AskingHost, Checkin, IncidentFilter, IncidentRecord, PlanRolloutError, Put, SectionTexts, WriteError,
 };
+
+use serde_json::json;
 
 use super::fixture::{CORRELATION, Fixture, at, by, checkin, fresh_key, host_id, named};
 use super::releases::new;
@@ -51,7 +56,13 @@ impl Fleet {
     }
 
     async fn plan_in(&self, waves: Vec<WaveRequest>, times: RolloutTimes) -> RolloutView {
-        let request = RolloutRequest { version: VERSION, waves, times, on_failure: OnFailure::Hold };
+        let request = RolloutRequest {
+            version: VERSION,
+            subject: RolloutSubject::Agent,
+            waves,
+            times,
+            on_failure: OnFailure::Hold,
+        };
         self.fixture.store.plan_rollout(by(2), request).await.ok().unwrap()
     }
 
@@ -62,6 +73,7 @@ impl Fleet {
                 by(2),
                 RolloutRequest {
                     version: VERSION,
+                    subject: RolloutSubject::Agent,
                     waves,
                     times: RolloutTimes::default(),
                     on_failure: OnFailure::Hold,
@@ -230,6 +242,7 @@ pub async fn a_rollout_is_planned_paused_resumed_and_aborted(fixture: Fixture) {
     let waves = || vec![wave(WaveHosts::Named(vec!["box002".parse().unwrap()]), 0), wave(WaveHosts::Rest, 1)];
     let other = RolloutRequest {
         version: VersionNumber::new(2026, 11, 9),
+        subject: RolloutSubject::Agent,
         waves: waves(),
         times: RolloutTimes::default(),
         on_failure: OnFailure::Hold,
@@ -349,7 +362,12 @@ pub async fn hosts_go_back_to_the_release_that_the_plan_names(fixture: Fixture) 
     let plan = async |to: VersionNumber| {
         let waves = vec![wave(WaveHosts::Count(3), 0), wave(WaveHosts::Rest, 0)];
         let (times, on_failure) = (RolloutTimes::default(), OnFailure::RollBack(to));
-        store.plan_rollout(by(2), RolloutRequest { version: VERSION, waves, times, on_failure }).await
+        store
+            .plan_rollout(
+                by(2),
+                RolloutRequest { version: VERSION, subject: RolloutSubject::Agent, waves, times, on_failure },
+            )
+            .await
     };
     let older = plan(VERSION).await;
     assert!(matches!(older, Err(WriteError::Refused(PlanRolloutError::OlderFallback { .. }))));
@@ -390,4 +408,70 @@ pub async fn hosts_go_back_to_the_release_that_the_plan_names(fixture: Fixture) 
     assert!(store.act_on_rollout(by(500), number, Action::Resume).await.is_err());
     assert_eq!(fleet.act(number, Action::Abort, 500).await.state, RolloutState::Aborted);
     assert!(fleet.offered().await.is_empty());
+}
+
+pub async fn guest_agents_are_asked_for_in_the_documents_of_a_wave(fixture: Fixture) {
+    let mut fleet = Fleet::of(3, fixture).await;
+    let store = fleet.fixture.store.clone();
+    let release = new(1, 2, &[("guestd", &program(12))]);
+    store.put_release(by(3), release, u64::MAX).await.ok().unwrap();
+    for name in ["box001", "box003"] {
+        let document = json!({ "schema": "holdfast.desired/v1", "generation": 1, "poll_interval_s": 30, "guests": [{
+            "uid": host_id(77), "name": "web-1", "customer": "acme", "run": "running", "golden": "2026.11.1",
+            "size": { "cores": 1, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 },
+            "network": { "bridge": "vmbr0", "address": "10.0.0.5/24" } }] });
+        let text = document.to_string();
+        let put = Put {
+            host: named(name),
+            seen: IfMatch(Generation::NONE),
+            reason: "the story says so".to_owned().try_into().unwrap(),
+            desired: Desired::parse(text.as_bytes()).unwrap(),
+            text,
+        };
+        store.put_desired(by(4), put).await.ok().unwrap().unwrap();
+    }
+    let request = |on_failure| RolloutRequest {
+        version: VERSION,
+        subject: RolloutSubject::GuestAgent,
+        waves: vec![wave(WaveHosts::Count(2), 0), wave(WaveHosts::Rest, 0)],
+        times: RolloutTimes::default(),
+        on_failure,
+    };
+    let back = store.plan_rollout(by(5), request(OnFailure::RollBack(VersionNumber::new(2026, 11, 2)))).await;
+    assert!(matches!(back, Err(WriteError::Refused(PlanRolloutError::GuestAgentsGoBack))));
+    let number = store.plan_rollout(by(5), request(OnFailure::Hold)).await.ok().unwrap().number;
+    fleet.act(number, Action::Start, 100).await;
+    fleet.restart();
+    let newest =
+        async |fleet: &Fleet, name: &str| fleet.fixture.store.desired(named(name)).await.unwrap().unwrap();
+    let asked = newest(&fleet, "box001").await.unwrap();
+    assert_eq!((asked.generation, asked.author.as_str()), (Generation::new(2), "rollout-1"));
+    assert_eq!(asked.reason.as_str(), "rollout 1 brings the guest agent of release 2026.11.1");
+    let document: serde_json::Value = serde_json::from_str(&asked.document).unwrap();
+    let controller = json!({ "version": "2026.11.1", "sha256": Sha256Text::of(&program(12)) });
+    assert_eq!(document["guests"][0]["controller"], controller);
+    assert!(newest(&fleet, "box002").await.is_none(), "a host without a document gets none");
+    let other = newest(&fleet, "box003").await.unwrap();
+    assert_eq!(other.generation, Generation::new(1), "its wave is not open");
+    assert!(fleet.offered().await.is_empty(), "no agent of a host is offered anything");
+
+    // The host of the first wave that has a guest reads the document, and then its guest says hello with the new one.
+    let host = fleet.hosts[0];
+    let report = async |fleet: &mut Fleet, version: &str| {
+        let sequence = fleet.sequences.entry(host).or_default();
+        *sequence += 1;
+        let guest = json!([{ "uid": host_id(77), "name": "web-1", "status": "managed", "run": "running",
+            "wanted": "running", "controller": { "version": version, "hello_at": at(150), "health": "well" } }]);
+        let sections = SectionTexts { guests: Some(guest.to_string()), ..SectionTexts::default() };
+        let report = Checkin { sections, held: Generation::new(2), ..checkin(host, 1, *sequence) };
+        fleet.fixture.store.check_in(report).await.unwrap().unwrap();
+    };
+    report(&mut fleet, "2026.10.0").await;
+    let view = fleet.look(number, 200).await;
+    let states: Vec<_> = view.waves[0].hosts.iter().map(|host| host.state).collect();
+    assert_eq!(states, [RolloutHostState::Waiting, RolloutHostState::Done], "one has no guests");
+    report(&mut fleet, "2026.11.1").await;
+    assert_eq!(fleet.look(number, 300).await.open.unwrap().settled_at, Some(at(300)));
+    assert_eq!(fleet.look(number, 900).await.open.unwrap().number, 2);
+    assert_eq!(newest(&fleet, "box003").await.unwrap().generation, Generation::new(2));
 }
