@@ -114,6 +114,17 @@ pub fn password() -> Result<Secret, PromptError> {
     if word.is_empty() { Err(PromptError::NoPassword) } else { Ok(Secret::new(word.to_owned())) }
 }
 
+/// Takes the token of a tunnel, as a password is taken.
+pub fn token_of_tunnel() -> Result<Secret, PromptError> {
+    let text = if io::stdin().is_terminal() {
+        read_hidden("Token")?
+    } else {
+        line(io::stdin().lock(), Path::new("standard input"))?
+    };
+    let word = text.trim();
+    if word.is_empty() { Err(PromptError::NoPassword) } else { Ok(Secret::new(word.to_owned())) }
+}
+
 fn line(from: impl io::BufRead, name: &Path) -> Result<Zeroizing<String>, PromptError> {
     let mut text = Zeroizing::new(String::with_capacity(512));
     from.take(SECRET_BYTES_MAX).read_line(&mut text).map_err(read_error(name))?;

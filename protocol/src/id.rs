@@ -194,6 +194,10 @@ names! {
     /// name.
     TargetName { max: 32, rule: "2 to 32 lower-case letters, digits and inner '-' that start with a letter", pattern: "^[a-z][a-z0-9-]*[a-z0-9]$",
         ok: |t| t.len() >= 2 && starts_with_letter(t) && dns_label(t) }
+    /// What a tunnel of the host is called in the settings of its agent.
+    TunnelName { max: 32, rule: "lower-case letters, digits and '-', not at the ends", pattern: "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", ok: dns_label }
+    /// A service of systemd, such as `wg-quick@wg0.service`.
+    UnitName { max: 128, rule: "a service's whole name of letters, digits and ':', '_', '.', '@', '-', such as cloudflared.service", pattern: "^[A-Za-z0-9][A-Za-z0-9:_.@-]*[.]service$", ok: unit_name }
     /// What a volume of a guest is called in the desired document.
     VolumeName { max: 32, rule: "lower-case letters, digits and '-', not at the ends", pattern: "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", ok: dns_label }
 }
@@ -263,6 +267,14 @@ fn leads_away(text: &str) -> bool {
 fn dns_label(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     text.chars().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+/// Nothing that a shell, a path or systemd's escapes would read in another way.
+fn unit_name(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || ":_.@-".contains(c);
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(plain)
+        && text.strip_suffix(".service").is_some_and(|stem| !stem.is_empty())
 }
 
 fn golden_version(text: &str) -> bool {
@@ -345,6 +357,27 @@ mod tests {
             assert!(Vmid::from_str(bad).is_err(), "{bad:?}");
         }
         assert_eq!(Vmid::from_str("104").unwrap().number(), 104);
+    }
+
+    #[test]
+    fn a_unit_is_a_service_and_no_option_or_path() {
+        for good in ["cloudflared.service", "wg-quick@wg0.service", "tailscaled.service"] {
+            assert!(UnitName::from_str(good).is_ok(), "{good:?}");
+        }
+        for bad in [
+            "",
+            ".service",
+            "-x.service",
+            "a/b.service",
+            "a b.service",
+            "sshd",
+            "a.timer",
+            "a.service ",
+            "a*.service",
+            "a\\x2d.service",
+        ] {
+            assert!(UnitName::from_str(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

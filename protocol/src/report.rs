@@ -10,6 +10,7 @@ mod field;
 mod golden;
 mod hardware;
 mod lock;
+mod tunnel;
 mod updates;
 
 use jiff::Timestamp;
@@ -26,6 +27,10 @@ pub use self::hardware::{
     MemoryErrors, SENSORS_MAX, SensorReport, Temperature,
 };
 pub use self::lock::LockReport;
+pub use self::tunnel::{
+    ConnectionReport, ProbeReport, ProbeResult, RestartOutcome, RestartReport, TUNNELS_MAX, TokenReport,
+    TunnelReport, TunnelState, TunnelText, UnitActivity, UnitReport,
+};
 pub use self::updates::{
     PACKAGES_MAX, PackageOrigin, PackageText, PendingPackage, PendingPackages, RESTART_PACKAGES_MAX,
     RestartReason, UpdatesSection, UpgradeKind,
@@ -185,6 +190,9 @@ pub struct AgentSection {
     /// The maintenance of the host, while it lasts and until all came back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance: Option<HostMaintenanceReport>,
+    /// The tunnels that root's settings name; at most [`TUNNELS_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tunnels: Vec<TunnelReport>,
 }
 
 /// The host, as Proxmox reports it.

@@ -71,6 +71,14 @@ pub enum OpenError {
         /// The target that holds them.
         wanted: String,
     },
+    /// For another tunnel.
+    #[error("the token is for tunnel {inside}, not {wanted}: seal it for this one")]
+    OtherTunnel {
+        /// The tunnel that it names.
+        inside: String,
+        /// The tunnel that was asked for.
+        wanted: String,
+    },
     /// For another backend.
     #[error(
         "the credentials are for {inside}, but {target} is {wanted} now: seal them again if that is intended"
@@ -93,7 +101,9 @@ impl OpenError {
             Self::Passphrase | Self::Readers(_) | Self::OtherKey => ErrorCode::SealKey,
             Self::Form(error) => error.code(),
             Self::Value(_) => ErrorCode::Range,
-            Self::OtherTarget { .. } | Self::OtherMedium { .. } => ErrorCode::SealTarget,
+            Self::OtherTarget { .. } | Self::OtherTunnel { .. } | Self::OtherMedium { .. } => {
+                ErrorCode::SealTarget
+            }
         }
     }
 }

@@ -15,6 +15,7 @@
 //! | [`creds`] | sealed credentials of a storage target |
 //! | [`file`] | the sealed file itself |
 //! | [`key`] | the host's key |
+//! | [`tunnel_token`] | a sealed token of a tunnel |
 //! | [`token`] | a sealed Proxmox token |
 #![forbid(unsafe_code)]
 
@@ -23,7 +24,9 @@ pub mod creds;
 pub mod file;
 pub mod key;
 pub mod token;
+pub mod tunnel_token;
 
 pub use creds::{Creds, SealContext};
 pub use file::{OpenError, SealError};
 pub use key::{HostKey, NoKey};
+pub use tunnel_token::TunnelToken;

@@ -58,10 +58,13 @@ impl Rule {
             }
             // Nothing is lost at once, and a policy may have many guests.
             Verb::LoosenPolicy => Self { delay_s: DELAY_S, ..Self::default() },
-            // Nothing is wiped, a detached storage can be attached again, and an opened way closes by itself.
-            Verb::AttachStorage | Verb::BreakGlass | Verb::DetachStorage | Verb::RestoreHost => {
-                Self { per_day: PER_DAY, ..Self::default() }
-            }
+            // Nothing is wiped, a detached storage can be attached again, an opened way closes by itself, and a token is
+            // replaced by another.
+            Verb::AttachStorage
+            | Verb::BreakGlass
+            | Verb::DetachStorage
+            | Verb::RestoreHost
+            | Verb::SetTunnelToken => Self { per_day: PER_DAY, ..Self::default() },
             Verb::AdoptGuest
             | Verb::AllowGrowth
             | Verb::ApproveRelease

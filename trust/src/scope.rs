@@ -119,6 +119,7 @@ pub const fn binding(verb: Verb) -> Binding {
         | Verb::Restore
         | Verb::RestoreHost
         | Verb::Rollback
+        | Verb::SetTunnelToken
         | Verb::SwapGuest
         | Verb::WithdrawRestore => Binding::Whole,
     }

@@ -27,6 +27,7 @@ use crate::model::observed::MissingControllers;
 use crate::model::offsite::Pruners;
 use crate::model::policy::TestPlace;
 use crate::model::storage::StorageView;
+use crate::model::tunnel::TunnelsView;
 use crate::model::usage::UsageReading;
 use crate::model::usage_levels::UsageLevels;
 use crate::model::view::{HostSnapshot, ProgressLines};
@@ -42,6 +43,7 @@ use crate::port::mounts::Mounts;
 use crate::port::pbs::Direct;
 use crate::port::slots_file;
 use crate::port::target_probe::TargetProbe;
+use crate::port::tunnels::{Systemctl, TunnelFiles};
 use crate::port::update_folder::UpdateFolder;
 use crate::settings::Settings;
 use crate::task::admin_socket::StatusTask;
@@ -62,6 +64,7 @@ use crate::task::report::ReportTask;
 use crate::task::restore_certificates::RestoreCertificatesTask;
 use crate::task::stop::Stop;
 use crate::task::storage::StorageTask;
+use crate::task::tunnels::{self, TunnelsTask};
 use crate::task::upkeep::UpkeepTask;
 use crate::task::usage::{UsageQueue, UsageTask};
 use crate::task::watchdog::WatchdogTask;
@@ -77,6 +80,7 @@ struct Wires {
     levels: watch::Sender<Arc<UsageLevels>>,
     break_glass: watch::Sender<SharedStatus>,
     missing_controllers: watch::Sender<Arc<MissingControllers>>,
+    tunnels: watch::Sender<Arc<TunnelsView>>,
     lines: watch::Sender<ProgressLines>,
     heavy: HeavyLane,
     failpoints: Arc<dyn Failpoints>,
@@ -100,6 +104,7 @@ pub(super) fn start(
         levels: watch::channel(Arc::new(UsageLevels::default())).0,
         break_glass: watch::channel(SharedStatus::default()).0,
         missing_controllers: watch::channel(Arc::default()).0,
+        tunnels: watch::channel(Arc::new(TunnelsView::default())).0,
         lines: watch::channel(ProgressLines::new()).0,
         heavy: HeavyLane::new(limits::HEAVY_AT_ONCE),
         failpoints: failpoint::from_environment(),
@@ -133,6 +138,7 @@ pub(super) fn start(
     start_evidence(&mut tasks, settings, &parts, stop);
     start_controller_fetch(&mut tasks, &parts, &wires, stop);
     start_upkeep(&mut tasks, settings, &parts, &wires, stop);
+    start_tunnels(&mut tasks, settings, &parts, &wires, stop);
     start_hub_alarm(&mut tasks, settings, &parts, &wires, stop)?;
     start_reconcile(&mut tasks, settings, &parts, &wires, guest_listener, stop);
     let sync = HubSync {
@@ -216,6 +222,7 @@ fn start_tellers(
         storage: wires.storage.subscribe(),
         hardware: wires.hardware.subscribe(),
         levels: wires.levels.subscribe(),
+        tunnels: wires.tunnels.subscribe(),
         break_glass: wires.break_glass.subscribe(),
         sections: wires.sections.clone(),
         clock: Arc::clone(&parts.clock),
@@ -321,6 +328,25 @@ fn start_upkeep(tasks: &mut Tasks, settings: &Settings, parts: &Parts, wires: &W
     tasks.spawn(async move {
         hardware.run(for_hardware).await;
         "hardware"
+    });
+}
+
+/// Also where the settings name no tunnel: a job with a token is answered then, too.
+fn start_tunnels(tasks: &mut Tasks, settings: &Settings, parts: &Parts, wires: &Wires, stop: &Stop) {
+    let task = TunnelsTask {
+        tunnels: settings.tunnel.clone(),
+        systemctl: Systemctl::of_the_system(),
+        files: TunnelFiles::of_the_host(),
+        store: parts.store.clone(),
+        key: Arc::clone(&parts.host_key),
+        view: wires.tunnels.clone(),
+        every: tunnels::EVERY,
+        clock: Arc::clone(&parts.clock),
+    };
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        task.run(stop).await;
+        "tunnels"
     });
 }
 

@@ -21,6 +21,7 @@
 //! | [`admin_socket`] | answers at the admin socket |
 //! | [`storage`] | keeps storage targets mounted, and detects when one is gone |
 //! | [`stop`] | how all of them learn that the agent is to stop |
+//! | [`tunnels`] | looks after tunnels |
 //! | [`usage`] | takes a sample of use each minute |
 //! | [`upkeep`] | keeps the agent's own records small |
 //! | [`watchdog`] | reports the agent's state to systemd |
@@ -51,6 +52,7 @@ pub mod restore_certificates;
 mod signed_jobs;
 pub mod stop;
 pub mod storage;
+pub mod tunnels;
 pub mod upkeep;
 pub mod usage;
 pub mod watchdog;

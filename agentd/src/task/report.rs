@@ -28,6 +28,7 @@ use crate::model::hardware_health::HardwareView;
 use crate::model::records::VolumeId;
 use crate::model::report_size::shorten;
 use crate::model::storage::{FirstPoll, StorageView};
+use crate::model::tunnel::TunnelsView;
 use crate::model::usage_levels::UsageLevels;
 use crate::model::view::{HostSnapshot, News};
 use crate::plan::conditions::HostKnowledge;
@@ -56,6 +57,8 @@ pub struct ReportTask {
     pub hardware: watch::Receiver<Arc<HardwareView>>,
     /// What root's break-glass program says.
     pub break_glass: watch::Receiver<SharedStatus>,
+    /// What the tunnels' loop last found.
+    pub tunnels: watch::Receiver<Arc<TunnelsView>>,
     /// Levels of use that are too high.
     pub levels: watch::Receiver<Arc<UsageLevels>>,
     /// Where the report is published.
@@ -75,8 +78,15 @@ pub struct ReportTask {
 }
 
 /// What a report is made from, in addition to the store.
-type Sources<'a> =
-    (&'a HostSnapshot, &'a StorageView, &'a HardwareView, &'a UsageLevels, Option<&'a BreakGlassStatus>);
+#[derive(Clone, Copy)]
+struct Sources<'a> {
+    view: &'a HostSnapshot,
+    storage: &'a StorageView,
+    hardware: &'a HardwareView,
+    levels: &'a UsageLevels,
+    tunnels: &'a TunnelsView,
+    break_glass: Option<&'a BreakGlassStatus>,
+}
 
 impl ReportTask {
     /// Reports until the agent stops.
@@ -91,7 +101,15 @@ impl ReportTask {
             let hardware = Arc::clone(&self.hardware.borrow_and_update());
             let levels = Arc::clone(&self.levels.borrow_and_update());
             let way = Arc::clone(&self.break_glass.borrow_and_update());
-            let sources = (&*view, &*storage, &*hardware, &*levels, way.as_ref().as_ref());
+            let tunnels = Arc::clone(&self.tunnels.borrow_and_update());
+            let sources = Sources {
+                view: &view,
+                storage: &storage,
+                hardware: &hardware,
+                levels: &levels,
+                tunnels: &tunnels,
+                break_glass: way.as_ref().as_ref(),
+            };
             let now = *changes.borrow_and_update();
             match self.assemble(sources, (reported, now), &mut memory).await {
                 Ok(sections) => {
@@ -108,6 +126,7 @@ impl ReportTask {
                 changed = self.storage.changed() => if changed.is_err() { return },
                 changed = self.hardware.changed() => if changed.is_err() { return },
                 changed = self.break_glass.changed() => if changed.is_err() { return },
+                changed = self.tunnels.changed() => if changed.is_err() { return },
                 changed = self.levels.changed() => if changed.is_err() { return },
             }
             self.clock.sleep(GATHER).await;
@@ -191,10 +210,11 @@ impl ReportTask {
     /// What `reported` contains is read again from the store only if it has changed since.
     async fn assemble(
         &self,
-        (view, storage, hardware, levels, break_glass): Sources<'_>,
+        sources: Sources<'_>,
         (reported, changes): (Option<Changes>, Changes),
         memory: &mut ReportMemory,
     ) -> Result<Sections, StoreError> {
+        let Sources { view, storage, hardware, levels, tunnels, break_glass } = sources;
         let last = Arc::clone(&self.sections.borrow());
         let operations = match &last.operations {
             Some(same) if reported.is_some_and(|reported| reported.operations == changes.operations) => {
@@ -232,6 +252,7 @@ impl ReportTask {
             fill_history: &memory.fill_history,
             hardware,
             levels,
+            tunnels,
             builds: builds.as_ref(),
             break_glass,
             maintenance: maintenance.as_ref(),
@@ -263,6 +284,7 @@ impl ReportTask {
             recipient: self.recipient.clone(),
             builds,
             maintenance: host_maintenance::report(maintenance.as_ref(), under_way, trusted, of_host),
+            tunnels: tunnels.reports.clone().unwrap_or_default(),
         };
         Ok(Sections {
             agent: Some(agent),
@@ -315,6 +337,7 @@ mod tests {
         let (_storage_tx, storage) = watch::channel(Arc::new(StorageView::default()));
         let (hardware_tx, hardware) = watch::channel(Arc::new(HardwareView::default()));
         let (_levels_tx, levels) = watch::channel(Arc::new(UsageLevels::default()));
+        let (_tunnels_tx, tunnels) = watch::channel(Arc::new(TunnelsView::default()));
         let (_way_tx, break_glass) = watch::channel(SharedStatus::default());
         let (tx, mut reported) = watch::channel(Arc::new(Sections::default()));
         let certificate_ends_at = Timestamp::MAX;
@@ -328,6 +351,7 @@ mod tests {
             storage,
             hardware,
             levels,
+            tunnels,
             break_glass,
             sections: tx,
             clock: as_clock,

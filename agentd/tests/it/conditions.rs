@@ -8,6 +8,7 @@ use std::sync::Arc;
 use agentd::model::condition_facts::Blocked;
 use agentd::model::hardware_health::HardwareView;
 use agentd::model::storage::{FirstPoll, StorageView};
+use agentd::model::tunnel::TunnelsView;
 use agentd::model::usage_levels::UsageLevels;
 use agentd::model::view::HostSnapshot;
 use agentd::port::clock::{Clock, RealClock};
@@ -36,6 +37,7 @@ struct Report {
     _hardware: watch::Sender<Arc<HardwareView>>,
     _levels: watch::Sender<Arc<UsageLevels>>,
     break_glass: watch::Sender<SharedStatus>,
+    tunnels: watch::Sender<Arc<TunnelsView>>,
 }
 
 async fn store(folder: &Path) -> Store {
@@ -57,6 +59,7 @@ impl Report {
         let (_hardware, hardware) = watch::channel(Arc::default());
         let (_levels, levels) = watch::channel(Arc::default());
         let (way, break_glass) = watch::channel(SharedStatus::default());
+        let (tunnels, looked_at) = watch::channel(Arc::new(TunnelsView::default()));
         let (reported, sections) = watch::channel(Arc::new(Sections::default()));
         let certificate_ends_at = Timestamp::MAX;
         let at_start = Contact { reached_at: None, problem: None, certificate_ends_at };
@@ -68,6 +71,7 @@ impl Report {
             storage: polled,
             hardware,
             levels,
+            tunnels: looked_at,
             break_glass,
             sections: reported,
             started_at: clock.now(),
@@ -79,7 +83,8 @@ impl Report {
         };
         let mut task = JoinSet::new();
         task.spawn(reporter.run(stop));
-        Self { view, storage, sections, stopper, task, _contact, _hardware, _levels, break_glass: way }
+        let break_glass = way;
+        Self { view, storage, sections, stopper, task, _contact, _hardware, _levels, break_glass, tunnels }
     }
 
     /// Waits for a report with these codes.
@@ -193,5 +198,28 @@ async fn damaged_records_are_reported_without_an_audit() {
     report.view.send_replace(observed("running"));
     report.has(&["RECORDS_DAMAGED"]).await;
     assert_eq!(report.sections.borrow().trust, None);
+    report.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tunnel_that_is_down_is_a_condition_and_in_the_section_of_the_agent() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut report = Report::start(folder.path()).await;
+    report.view.send_replace(Arc::new(HostSnapshot {
+        seen_at: Some(Timestamp::UNIX_EPOCH),
+        ..HostSnapshot::default()
+    }));
+    report.has(&[]).await;
+    let tunnel = |state: &str| {
+        let tunnel = json!({ "name": "cf", "unit": "cloudflared.service", "state": state, "why": "so",
+            "since": "2026-11-22T00:00:00Z", "checked_at": "2026-11-22T00:00:00Z" });
+        Arc::new(TunnelsView { reports: Some(vec![serde_json::from_value(tunnel).unwrap()]) })
+    };
+    report.tunnels.send_replace(tunnel("down"));
+    let down = report.has(&["TUNNEL_DOWN"]).await;
+    assert_eq!(down[0].subject.to_string(), "tunnel:cf");
+    assert_eq!(report.sections.borrow().agent.as_ref().unwrap().tunnels.len(), 1);
+    report.tunnels.send_replace(tunnel("up"));
+    report.has(&[]).await;
     report.stop().await;
 }

@@ -20,10 +20,10 @@ use rcgen::{CertificateParams, KeyPair};
 /// A user id without an account: the agent needs none.
 const SOMEONE: u32 = 64_998;
 /// Generous: the machine may be busy. Every wait ends by what it waits for.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A host with a configured agent on it.
-struct Place {
+pub(crate) struct Place {
     dir: tempfile::TempDir,
     program: PathBuf,
     as_root: bool,
@@ -38,7 +38,7 @@ fn copy_of_agentd(place: &Path) {
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let program = dir.path().join("agentd");
@@ -58,7 +58,7 @@ impl Place {
         self.dir.path().join("state")
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         let path = self.dir.path().join(name);
         std::fs::write(&path, text).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -71,7 +71,7 @@ impl Place {
         }
     }
 
-    fn settings(&self) -> String {
+    pub(crate) fn settings(&self) -> String {
         let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let (listen, proxmox, state) = (free(), free(), self.state());
         let (state, pin) = (state.display(), "0".repeat(64));
@@ -89,7 +89,7 @@ impl Place {
     }
 
     /// As a hub would have given it; that hub is gone.
-    fn enrol(&self) {
+    pub(crate) fn enrol(&self) {
         let key = KeyPair::generate().unwrap();
         let certificate = CertificateParams::new(Vec::new()).unwrap().self_signed(&key).unwrap().pem();
         let identity = serde_json::json!({
@@ -127,7 +127,7 @@ fn ended(output: &Output) -> (i32, String) {
 }
 
 /// Ends what is left over when a test fails half-way.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -269,7 +269,7 @@ const ALICE: &str =
     "alice ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c\n";
 
 /// The status as JSON, once it says what is waited for.
-fn status_that(place: &Place, says: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+pub(crate) fn status_that(place: &Place, says: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let output = place.someone(&["status", "--output", "json"]).output().unwrap();
@@ -306,7 +306,7 @@ fn with_operators() -> Place {
     place
 }
 
-fn started(place: &Place) -> Running {
+pub(crate) fn started(place: &Place) -> Running {
     let mut daemon = place.someone(&["run"]);
     Running(daemon.stderr(Stdio::null()).spawn().unwrap())
 }

@@ -16,6 +16,9 @@
 //! | `recover` | `agentd recover` at a terminal |
 //! | `setup_box` | `agentd setup` with stand-ins for Proxmox's commands |
 //! | `setup_links` | what root runs, where the agent's user has put links |
+//! | `tunnel_script` | the script that restarts a tunnel |
+//! | `tunnel_traffic` | a tunnel's traffic while the agent is dead |
+//! | `tunnels` | the task that looks after tunnels |
 //! | `unit_file` | the shipped units against the program |
 
 mod against_simulator;
@@ -56,5 +59,9 @@ mod ssh_signer;
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #[path = "../../../tests/support/terminal.rs"]
 mod terminal;
+mod tunnel_script;
+mod tunnel_traffic;
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+mod tunnels;
 mod unit_file;
 mod updates_script;

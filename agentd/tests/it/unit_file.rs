@@ -30,7 +30,13 @@ fn it_is_no_one_and_can_become_no_one_else() {
     assert_eq!(values(&text, "UMask"), ["0077"]);
     assert!(!text.contains("sudo"));
     // Besides its own folder: where disks are mounted. The top folders of these are root's.
-    assert_eq!(values(&text, "ReadWritePaths"), ["-/mnt/holdfast"]);
+    // Of tunnels it may write files that root made: these folders are root's, too.
+    assert_eq!(
+        values(&text, "ReadWritePaths"),
+        ["-/mnt/holdfast", "-/var/lib/holdfast-tunnels/requests -/var/lib/holdfast-tunnels/tokens"]
+    );
+    // It asks systemd about tunnels by its socket, as any user may.
+    assert!(values(&text, "RestrictAddressFamilies").concat().contains("AF_UNIX"));
 }
 
 #[test]
@@ -148,6 +154,33 @@ fn the_reading_of_the_packages_has_no_capability_and_no_network() {
     judge("holdfast-updates.service", 10);
 }
 
+/// It is root without a capability, and hears nothing but that it was asked.
+#[test]
+fn restarts_of_tunnels_have_no_capability_and_no_network() {
+    let unit = "holdfast-tunnel-restart@.service";
+    let text = std::fs::read_to_string(unit_path(unit)).unwrap();
+    assert_eq!(values(&text, "CapabilityBoundingSet"), [""]);
+    assert_eq!(
+        (values(&text, "RestrictAddressFamilies"), values(&text, "PrivateNetwork")),
+        (vec!["AF_UNIX"], vec!["yes"])
+    );
+    assert_eq!(values(&text, "ReadWritePaths"), ["/var/lib/holdfast-tunnels/results"]);
+    assert_eq!(
+        values(&text, "ExecStart"),
+        [
+            "/usr/lib/holdfast/restart-tunnel %i /etc/holdfast/tunnels /usr/bin/systemctl /var/lib/holdfast-tunnels/results"
+        ]
+    );
+    assert_eq!(
+        (values(&text, "StartLimitIntervalSec"), values(&text, "StartLimitBurst")),
+        (vec!["1h"], vec!["10"])
+    );
+    let path = std::fs::read_to_string(unit_path("holdfast-tunnel-restart@.path")).unwrap();
+    assert_eq!(values(&path, "PathChanged"), ["/var/lib/holdfast-tunnels/requests/%i"]);
+    assert_eq!(values(&path, "Unit"), ["holdfast-tunnel-restart@%i.service"]);
+    judge(unit, 20);
+}
+
 /// Lines that are commented out have no space after the `#`; sentences do.
 fn all_said(text: &str) -> String {
     let line = |line: &str| match line.strip_prefix('#') {
@@ -164,6 +197,7 @@ fn the_shipped_example_is_what_the_agent_reads() {
     let short = agentd::settings::Settings::parse(&text, &path).unwrap();
     let whole = agentd::settings::Settings::parse(&all_said(&text), &path).unwrap();
     assert_eq!((short.golden.len(), whole.golden.len()), (0, 1));
+    assert_eq!((short.tunnel.len(), whole.tunnel.len()), (0, 1));
     assert_eq!((short.proxmox.bulk_storage, short.proxmox.backup_storage), (None, None));
     assert!(whole.proxmox.bulk_storage.is_some() && whole.proxmox.backup_storage.is_some());
     // The commented lines show the defaults, so both parse to the same value.

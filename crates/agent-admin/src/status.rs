@@ -3,6 +3,7 @@
 //! Exit code 0: shown. 69: no agent runs. Problems that need a person come first, as text.
 
 mod fields;
+mod tunnels;
 
 use std::fmt::Write as _;
 
@@ -101,6 +102,9 @@ fn page(status: &AgentStatus) -> String {
     if let Some(targets) = status.sections.storage.as_ref().filter(|all| !all.is_empty()) {
         section(&mut page, "Storage", super::storage::table(targets, status.at));
         page.push_str(&super::storage::off_site(targets));
+    }
+    if let Some(agent) = status.sections.agent.as_ref().filter(|agent| !agent.tunnels.is_empty()) {
+        section(&mut page, "Tunnels", tunnels::table(&agent.tunnels, status.at));
     }
     if let Some(operations) = status.sections.operations.as_ref().filter(|all| !all.is_empty()) {
         section(&mut page, "Operations", operation_table(operations, status.at));

@@ -34,6 +34,7 @@
 //! | [`target_probe`] | disks and servers of storage targets, tried |
 //! | [`slots_file`] | the state of the agent's builds, as root's gate stores it |
 //! | [`trust_files`] | who may sign, as root installed it |
+//! | [`tunnels`] | services, metrics, probes and files of tunnels |
 //! | [`update_folder`] | a fetched release that waits for root's gate |
 
 #![forbid(unsafe_code)]
@@ -76,4 +77,5 @@ pub mod settings;
 pub mod slots_file;
 pub mod target_probe;
 pub mod trust_files;
+pub mod tunnels;
 pub mod update_folder;

@@ -18,10 +18,12 @@ use serde::Deserialize;
 
 use crate::model::addresses::AddressRange;
 use crate::model::policy::{BrakeRule, GoldenDump, QuiesceBound, TestBridge};
+use crate::model::tunnel::Tunnel;
 
 mod load;
 mod pve;
 pub mod secret_file;
+pub mod tunnels;
 
 pub use load::{SettingsError, counterpart_mistake};
 pub use pve::pve_settings;
@@ -84,6 +86,9 @@ pub struct Settings {
     /// Where a scraper gets the metrics of this host. Without it they are at the admin socket alone.
     #[serde(default)]
     pub metrics: Option<MetricsSettings>,
+    /// Tunnels that the agent looks after. Without one it looks after none.
+    #[serde(default)]
+    pub tunnel: Vec<Tunnel>,
 }
 
 /// Where a scraper gets the metrics of this host.

@@ -24,6 +24,7 @@
 //! | `alike` | ended operations for people; attempts that failed alike are one entry |
 //! | [`parked`] | operations left for a person, and the answers |
 //! | [`job`], `mail` | signed jobs: taken once, and the reports on them |
+//! | `tunnel_restarts` | restarts of tunnels that were asked for |
 //! | `controller` | controllers that guests exchange for their own |
 //! | `release` | code that operators let see customers' data |
 //! | `break_glass` | nothing of its own: lines of the audit about ways into the host |
@@ -117,6 +118,7 @@ mod surviving_backups;
 pub mod test_access;
 mod tier;
 pub mod token_holder;
+mod tunnel_restarts;
 pub mod window;
 mod withdrawn;
 

@@ -50,6 +50,8 @@ pub enum Readers {
     Group,
     /// Everybody; only the owner writes.
     All,
+    /// The owner alone; the group may write without reading.
+    OwnerGroupWrites,
 }
 
 impl Readers {
@@ -58,6 +60,7 @@ impl Readers {
             Self::Owner => 0o600,
             Self::Group => 0o640,
             Self::All => 0o644,
+            Self::OwnerGroupWrites => 0o620,
         }
     }
 }

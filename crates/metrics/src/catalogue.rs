@@ -94,6 +94,14 @@ catalogue! {
         "Since when the agent could not read Proxmox's state; absent while it can.";
     Conditions = "holdfast_host_conditions", Gauge, Host, ["severity"],
         "Conditions that hold on the host, by severity.";
+    TunnelUp = "holdfast_tunnel_up", Gauge, Host, ["tunnel" "unit"],
+        "Whether a tunnel carries traffic: 1, in part too, or 0 where it is down or stopped. Absent while nothing proves either.";
+    TunnelConnections = "holdfast_tunnel_ready_connections", Gauge, Host, ["tunnel"],
+        "Connections of a tunnel that are ready; absent where it does not say.";
+    TunnelSince = "holdfast_tunnel_state_since_timestamp_seconds", Gauge, Host, ["tunnel" "state"],
+        "Since when a tunnel is in its state.";
+    TunnelRestarts = "holdfast_tunnel_restarts_asked", Gauge, Host, ["tunnel"],
+        "Restarts of a tunnel that the agent asked for within a day.";
     Waiting = "holdfast_host_requests_waiting_for_signature", Gauge, Host, [],
         "Requests that wait for an operator's signature.";
     StorageUsed = "holdfast_storage_used_bytes", Gauge, Host, ["storage"], "Bytes in use on a storage.";

@@ -8,7 +8,7 @@ use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::operation::{OperationStatus, OperationView};
 use holdfast_protocol::report::{
-    DiskHealth, DiskReading, GuestReport, HardwareName, Running, Sections, StorageState,
+    DiskHealth, DiskReading, GuestReport, HardwareName, Running, Sections, StorageState, TunnelState,
 };
 use holdfast_protocol::usage::{Readings, Unit, UsageMetric, UsageSample};
 use jiff::Timestamp;
@@ -30,6 +30,7 @@ pub fn add(
     storages(page, labels, sections);
     hardware(page, labels, sections);
     updates(page, labels, sections);
+    tunnels(page, labels, sections);
     let operations = sections.operations.as_deref().unwrap_or_default();
     work(page, labels, operations, now);
     let names = names(sections);
@@ -156,6 +157,26 @@ fn updates(page: &mut Exposition, labels: &Labels, sections: &Sections) {
     }
 }
 
+fn tunnels(page: &mut Exposition, labels: &Labels, sections: &Sections) {
+    for tunnel in sections.agent.iter().flat_map(|agent| &agent.tunnels) {
+        let labels = labels.with("tunnel", &tunnel.name);
+        let carries = match tunnel.state {
+            TunnelState::Up | TunnelState::Degraded => Some(true),
+            TunnelState::Down | TunnelState::Stopped => Some(false),
+            TunnelState::Unproved | TunnelState::Unknown => None,
+        };
+        if let Some(carries) = carries {
+            page.add(Metric::TunnelUp, &labels.with("unit", &tunnel.unit), flag(carries));
+        }
+        if let Some(connections) = tunnel.connections {
+            page.add(Metric::TunnelConnections, &labels, Value::Whole(connections.ready.into()));
+        }
+        page.add(Metric::TunnelSince, &labels.with("state", tunnel.state.as_str()), Value::at(tunnel.since));
+        let asked = tunnel.restarts.as_ref().map_or(0, |restarts| restarts.asked_today);
+        page.add(Metric::TunnelRestarts, &labels, Value::Whole(asked.into()));
+    }
+}
+
 fn work(page: &mut Exposition, labels: &Labels, operations: &[OperationView], now: Timestamp) {
     let states = [
         (OperationStatus::Queued, "queued"),
@@ -242,6 +263,28 @@ fn usage(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tunnel_has_lines_as_far_as_it_is_known() {
+        let of = |state: &str| {
+            let tunnel = serde_json::json!({ "name": "cf", "unit": "cloudflared.service", "state": state, "why": "w",
+                "since": "2026-11-22T00:00:00Z", "checked_at": "2026-11-22T00:00:00Z" });
+            let agent = serde_json::json!({ "version": "1", "started_at": "2026-11-22T00:00:00Z", "problems": [],
+                "tunnels": [tunnel] });
+            let sections: Sections = serde_json::from_value(serde_json::json!({ "agent": agent })).unwrap();
+            let mut page = Exposition::default();
+            tunnels(&mut page, &Labels::default(), &sections);
+            page.page()
+        };
+        assert!(
+            of("degraded").contains("holdfast_tunnel_up{tunnel=\"cf\",unit=\"cloudflared.service\"} 1"),
+            "{}",
+            of("up")
+        );
+        assert!(of("stopped").contains("unit=\"cloudflared.service\"} 0"));
+        assert!(!of("unproved").contains("holdfast_tunnel_up{"));
+        assert!(of("down").contains("holdfast_tunnel_restarts_asked{tunnel=\"cf\"} 0"));
+    }
 
     #[test]
     fn two_guests_with_one_name_have_lines_of_their_own() {

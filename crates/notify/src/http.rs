@@ -11,6 +11,7 @@ use crate::url::SecretUrl;
 /// How a request is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
+    Get,
     Post,
     Put,
 }
@@ -29,6 +30,10 @@ pub struct HttpRequest {
 impl HttpRequest {
     pub(crate) fn json(method: Method, url: impl Into<SecretUrl>, body: &Value) -> Self {
         Self { method, url: url.into(), headers: Vec::new(), body: body.to_string().into_bytes() }
+    }
+
+    pub(crate) fn get(url: impl Into<SecretUrl>) -> Self {
+        Self { method: Method::Get, url: url.into(), headers: Vec::new(), body: Vec::new() }
     }
 
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {

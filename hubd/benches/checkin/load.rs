@@ -162,6 +162,7 @@ pub fn report(kind: Kind) -> anyhow::Result<CheckinRequest> {
         recipient: None,
         builds: None,
         maintenance: None,
+        tunnels: Vec::new(),
     };
     let guests = (0..GUESTS).map(guest).collect();
     let sections = match kind {

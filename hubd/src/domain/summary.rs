@@ -182,6 +182,7 @@ mod tests {
             recipient: None,
             builds: None,
             maintenance: None,
+            tunnels: Vec::new(),
         };
         let since = Some(jiff::Timestamp::UNIX_EPOCH);
         let of = AgentSummary::of(&section(since));

@@ -371,6 +371,7 @@ impl Host {
             recipient: None,
             builds: None,
             maintenance: None,
+            tunnels: Vec::new(),
         };
         let sections = Sections { agent: Some(agent), guests: Some(Vec::new()), ..Sections::default() };
         CheckinRequest {

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use holdfast_protocol::break_glass::{OpenMinutes, WayName};
-use holdfast_protocol::id::SnapshotName;
+use holdfast_protocol::id::{SnapshotName, TunnelName};
 use holdfast_protocol::job::act::{ArchiveText, BackupLoss, VolumeText};
 use holdfast_protocol::job::stamp::Reason as JobReason;
 use holdfast_protocol::protection::Tier;
+use holdfast_protocol::storage::HostRecipient;
 
 use super::{archive, job_reason, volume};
 
@@ -95,6 +96,14 @@ pub struct SignArgs {
     /// For --break-glass: the file of the public SSH key that is let in; without it the way has a key of its own.
     #[arg(long, value_name = "FILE", requires = "break_glass", help_heading = "Instead of what waits")]
     pub let_in: Option<PathBuf>,
+    /// Give this tunnel of the host a token, by its name in root's settings there. The token is read from a prompt or
+    /// from standard input, and sealed so that only this host can read it.
+    #[arg(long, value_name = "TUNNEL", conflicts_with_all = ["what", "also", "policy", "draft", "act", "break_glass"], help_heading = "Instead of what waits")]
+    pub tunnel_token: Option<TunnelName>,
+    /// For --tunnel-token: the host's key, as `agentd storage key` prints it there; without it you compare the one that
+    /// the hub shows.
+    #[arg(long, value_name = "KEY", requires = "tunnel_token", help_heading = "Instead of what waits")]
+    pub recipient: Option<HostRecipient>,
     #[command(flatten)]
     pub key: KeyArgs,
     /// The reason; it is sent with the job and kept in the host's audit.

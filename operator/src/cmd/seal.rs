@@ -54,7 +54,7 @@ pub async fn run(args: SealArgs, hub: &Hub, screen: &Screen) -> Result<(), CliEr
 }
 
 /// The host's key. A key that only the hub reported is never accepted.
-fn recipient(
+pub(super) fn recipient(
     host: &HostName,
     given: Option<HostRecipient>,
     shown: Option<HostRecipient>,

@@ -4,16 +4,18 @@ use std::path::{Path, PathBuf};
 
 use holdfast_protocol::break_glass::WayName;
 use holdfast_protocol::desired::Desired;
-use holdfast_protocol::id::{GuestUid, JobId};
+use holdfast_protocol::id::{GuestUid, JobId, TunnelName};
 use holdfast_protocol::job::act::{Act, Sha256Text, Verb, args};
 use holdfast_protocol::job::{Draft, Payload, SignedJob, Target};
 use holdfast_protocol::operator::{DesiredVersion, HostDetail};
 use holdfast_protocol::report::WaitingForSignature;
+use holdfast_seal::TunnelToken;
 use holdfast_trust::signature::Namespace;
 use serde::Serialize;
 
-use super::job;
+use super::{job, seal};
 use crate::args::{BackupTier, LossArg, SignArgs};
+use crate::cmd_errors::SealCommandError;
 use crate::error::CliError;
 use crate::hub::Hub;
 use crate::job_draft::{self, JobDraftError};
@@ -122,10 +124,13 @@ fn payload(
     Ok((job_draft::complete(draft, shown, args.hours, reason, clock::now())?, entry))
 }
 
-/// The draft for the whole host: from the given files, or to open a way into it.
+/// The draft for the whole host: from the given files, to open a way into it, or with a token of a tunnel.
 fn files(args: &SignArgs, detail: &HostDetail) -> Result<Option<Draft>, CliError> {
     if let Some(way) = &args.break_glass {
         return Ok(Some(break_glass(way.clone(), args, detail)?));
+    }
+    if let Some(tunnel) = &args.tunnel_token {
+        return Ok(Some(tunnel_token(tunnel.clone(), args, detail)?));
     }
     Ok(match (args.policy.as_deref(), args.draft.as_deref()) {
         (Some([operators, policy]), _) => Some(policy_update(operators, policy)?),
@@ -166,6 +171,18 @@ fn break_glass(way: WayName, args: &SignArgs, detail: &HostDetail) -> Result<Dra
     let guests = detail.sections.guests.iter().flatten();
     let customers = guests.filter_map(|guest| guest.customer.clone()).collect();
     let act = Act::BreakGlass(args::BreakGlass { way, minutes: args.minutes, key, customers });
+    Ok(Draft { target: Target::Host {}, act })
+}
+
+/// The token is sealed before anything is signed, to a key that the operator gave or compared.
+fn tunnel_token(tunnel: TunnelName, args: &SignArgs, detail: &HostDetail) -> Result<Draft, CliError> {
+    let (host, agent) = (&detail.host.name, detail.sections.agent.as_ref());
+    let shown = agent.and_then(|agent| agent.recipient.clone());
+    let recipient = seal::recipient(host, args.recipient.clone(), shown)?;
+    let token = prompt::token_of_tunnel()?;
+    let token = TunnelToken::new(tunnel.clone(), token).map_err(SealCommandError::Content)?;
+    let sealed = token.seal(&recipient).map_err(SealCommandError::Seal)?;
+    let act = Act::SetTunnelToken(args::SetTunnelToken { tunnel, sealed });
     Ok(Draft { target: Target::Host {}, act })
 }
 

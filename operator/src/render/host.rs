@@ -22,6 +22,7 @@ use super::guest;
 use super::hardware::hardware;
 use super::table::{Field, NOTHING, Tone, list, plain, table};
 use super::time::{age, ago, bytes, stamp, when};
+use super::tunnels::tunnels;
 use super::updates::updates;
 use crate::progress::{current_step, outcome_line};
 use crate::screen::Style;
@@ -165,6 +166,10 @@ pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
     if let Some(storages) = sections.host.as_ref().map(|host| &host.storages).filter(|all| !all.is_empty()) {
         text.push('\n');
         text.push_str(&table(&["STORAGE", "STATE", "USED", "SIZE"], storages.iter().map(storage), style));
+    }
+    if let Some(agent) = sections.agent.as_ref().filter(|agent| !agent.tunnels.is_empty()) {
+        text.push('\n');
+        text.push_str(&tunnels(&agent.tunnels, now, style));
     }
     if let Some(section) = &sections.hardware {
         text.push('\n');

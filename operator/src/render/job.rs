@@ -136,6 +136,12 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
                 "a person has root on the host, recorded, and can read what is not sealed".to_owned(),
             ));
         }
+        Act::SetTunnelToken(args) => {
+            pairs.push(("Tunnel", args.tunnel.to_string()));
+            let digest = args.sealed.digest().map(String::from).unwrap_or_default();
+            pairs.push(("Token", format!("sealed, SHA-256 {digest}")));
+            pairs.push(("Then", "its service is restarted with the new token".to_owned()));
+        }
         Act::Cancel(args) => pairs.push(("Job", args.job.to_string())),
         Act::LoosenPolicy(args) => {
             pairs.extend(listed("In force", args.from.lines()));

@@ -31,6 +31,7 @@ pub mod sparkline;
 pub mod storage;
 mod table;
 mod time;
+mod tunnels;
 mod updates;
 
 pub use table::{Field, Tone, clean, plain, table};

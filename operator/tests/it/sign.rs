@@ -1,10 +1,12 @@
 //! Tests of `holdfast sign` and `holdfast job`.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use holdfast_protocol::job::{Act, Payload, SignedJob, Verb};
 use holdfast_protocol::protection::Tier;
+use holdfast_seal::{HostKey, TunnelToken};
 use holdfast_trust::signature::{Namespace, check};
 use serde_json::{Value, json};
 
@@ -357,6 +359,48 @@ async fn a_way_into_a_host_is_ordered_and_consented_to() {
         hub.holdfast(&["sign", "box1", "--key", &ada, "--reason", "why", "--minutes", "30"]).status.code(),
         Some(2)
     );
+}
+
+/// The token of a tunnel leaves the operator's machine sealed, and nothing else is signed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_of_a_tunnel_is_sealed_for_the_host_and_signed() {
+    let (hub, folder) = (FakeHub::logged_in().await, tempfile::tempdir().unwrap());
+    let host = HostKey::generate();
+    let recipient = String::from(host.recipient().unwrap());
+    let mut shown = sections(json!([]));
+    shown["agent"]["recipient"] = json!(recipient);
+    hub.on("GET /v1/hosts/box1", Reply::Data(detail(7, shown)));
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let (ada, file) = (text(&key(folder.path(), "ada")), folder.path().join("token.json"));
+    let send = |recipient: &str, token: &str, out: &Path| {
+        let words = ["sign", "box1", "--key", &ada, "--reason", "a new host", "--confirm", "box1", "--out"];
+        let order = [&text(out), "--tunnel-token", "cloudflared", "--recipient", recipient];
+        let mut command = hub.command(&[&words[..], &order].concat());
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // One that refuses before it reads closes its end first.
+        let _unread = child.stdin.take().unwrap().write_all(token.as_bytes());
+        child.wait_with_output().unwrap()
+    };
+    let output = send(&recipient, "eyJhIjoiaHVudGVyMiJ9\n", &file);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("cloudflared"), "{}", stderr(&output));
+    let written = std::fs::read_to_string(&file).unwrap();
+    let signed = SignedJob::parse(written.as_bytes()).unwrap();
+    let said =
+        [stderr(&output), stdout(&output), String::from_utf8_lossy(&signed.payload).into_owned()].concat();
+    assert!(!said.contains("eyJhIjoiaHVudGVyMiJ9"), "{said}");
+    let Act::SetTunnelToken(args) = Payload::parse(&signed.payload).unwrap().act else {
+        panic!("{signed:?}")
+    };
+    let token = TunnelToken::open(&args.sealed, &host, &args.tunnel).unwrap();
+    assert_eq!(token.token().expose(), "eyJhIjoiaHVudGVyMiJ9");
+    // Not to a key that is another one than the hub shows, and no words.
+    let other = folder.path().join("other.json");
+    for (recipient, token) in [(key_of('q'), "token\n"), (recipient, "two words\n")] {
+        assert_ne!(send(&recipient, token, &other).status.code(), Some(0));
+    }
+    assert!(!other.exists());
 }
 
 /// A hub that was stolen shows one host's id, key or life under another's name.

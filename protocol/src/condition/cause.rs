@@ -52,6 +52,8 @@ causes! {
     Tampering = "tampering"
     /// Signatures, certificates, tokens and approvals.
     Trust = "trust"
+    /// Tunnels of hosts.
+    Tunnel = "tunnel"
     /// Images, versions of the programs, and packages of hosts.
     Update = "update"
     /// CPU time, memory and root disks in use.

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::escrow::CodeNumber;
-use crate::id::{GuestUid, JobId, PolicyName, ReceiverName, StorageName, TargetName};
+use crate::id::{GuestUid, JobId, PolicyName, ReceiverName, StorageName, TargetName, TunnelName};
 use crate::protection::Tier;
 use crate::text::texts;
 
@@ -97,6 +97,11 @@ pub enum Subject {
         /// Which.
         receiver: ReceiverName,
     },
+    /// A tunnel of it.
+    Tunnel {
+        /// Which.
+        tunnel: TunnelName,
+    },
     /// The hub.
     Hub {},
 }
@@ -129,6 +134,8 @@ pub enum SubjectKind {
     Token,
     /// [`Subject::Receiver`].
     Receiver,
+    /// [`Subject::Tunnel`].
+    Tunnel,
     /// [`Subject::Hub`].
     Hub,
 }
@@ -150,6 +157,7 @@ impl SubjectKind {
             Self::Certificate => "certificate",
             Self::Token => "token",
             Self::Receiver => "receiver",
+            Self::Tunnel => "tunnel",
             Self::Hub => "hub",
         }
     }
@@ -172,6 +180,7 @@ impl Subject {
             Self::Certificate { .. } => SubjectKind::Certificate,
             Self::Token { .. } => SubjectKind::Token,
             Self::Receiver { .. } => SubjectKind::Receiver,
+            Self::Tunnel { .. } => SubjectKind::Tunnel,
             Self::Hub {} => SubjectKind::Hub,
         }
     }
@@ -191,6 +200,7 @@ impl Subject {
             | Self::Certificate { .. }
             | Self::Token { .. }
             | Self::Receiver { .. }
+            | Self::Tunnel { .. }
             | Self::Hub {} => None,
         }
     }
@@ -219,6 +229,7 @@ impl fmt::Display for Subject {
             Self::Certificate { of } => write!(f, "{kind}:{}", of.as_str()),
             Self::Token { token } => write!(f, "{kind}:{}", token.as_str()),
             Self::Receiver { receiver } => write!(f, "{kind}:{receiver}"),
+            Self::Tunnel { tunnel } => write!(f, "{kind}:{tunnel}"),
         }
     }
 }

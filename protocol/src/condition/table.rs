@@ -259,6 +259,15 @@ conditions! {
     TokenExpiring = "TOKEN_EXPIRING", Warning, [Token], 0 s, Safe, Trust, NOTHING,
         "A token ends soon.",
         "Make another: `holdfast operator add NAME --role ROLE`, or `agentd setup` for one of Proxmox.";
+    TunnelDegraded = "TUNNEL_DEGRADED", Warning, [Tunnel], 600 s, Safe, Tunnel, NOTHING,
+        "A tunnel of the host works in part: it has fewer connections than it should, or one of its proofs fails.",
+        "See which: `holdfast host show HOST`. On the host: `journalctl -u UNIT`.";
+    TunnelDown = "TUNNEL_DOWN", Critical, [Tunnel], 120 s, Safe, Tunnel, NOTHING,
+        "A tunnel of the host carries nothing, so what is reached through it is away.",
+        "See why: `holdfast host show HOST`. On the host: `systemctl status UNIT`, `journalctl -u UNIT`.";
+    TunnelTokenMissing = "TUNNEL_TOKEN_MISSING", Warning, [Tunnel], 0 s, Safe, Tunnel, NOTHING,
+        "A tunnel waits for its token, which arrives by a signed job, as on a host that replaced a lost one.",
+        "Seal and sign it: `holdfast sign HOST --tunnel-token TUNNEL`.";
     UpdateHeld = "UPDATE_HELD", Warning, [Host Guest], 3600 s, Safe, Update, NOTHING,
         "A wanted version is not installed, and waits.",
         "The message names the cause; see `holdfast host show HOST`.";

@@ -11,13 +11,13 @@ use super::BYTES_MAX;
 use super::target::{SeenCopy, SeenGuest, TargetKind};
 use super::way::{OpenMinutes, PersonKey, WayName};
 use crate::generation::{ContentHash, Generation};
-use crate::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, SnapshotName};
+use crate::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, SnapshotName, TunnelName};
 use crate::json::{self, JsonError};
 use crate::measure::GuestMeasure;
 use crate::operation::OperationKind;
 use crate::pin::Pin;
 use crate::protection::{Protection, Tier};
-use crate::storage::Approval;
+use crate::storage::{Approval, Sealed};
 use crate::text::texts;
 
 macro_rules! acts {
@@ -216,6 +216,13 @@ acts! {
     Rollback = "rollback", Guest {
         /// Which.
         snapshot: SnapshotName,
+    }
+    /// Gives a tunnel of the host its token, which only this host can read.
+    SetTunnelToken = "set_tunnel_token", Host {
+        /// The tunnel, by its name in root's settings on the host.
+        tunnel: TunnelName,
+        /// The token, sealed for the host.
+        sealed: Sealed,
     }
     /// Puts a restored copy of a guest in the guest's place. The replaced guest is kept.
     SwapGuest = "swap_guest", Guest {

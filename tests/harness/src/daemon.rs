@@ -64,6 +64,7 @@ pub async fn serve(
     let (_hardware, hardware) = watch::channel(Arc::default());
     let (_levels, levels) = watch::channel(Arc::default());
     let (_way, break_glass) = watch::channel(Arc::default());
+    let (_tunnels, tunnels) = watch::channel(Arc::default());
     let (_stopper, stop) = stop::pair();
     let reconcile = Reconcile {
         ports: ports.clone(),
@@ -84,6 +85,7 @@ pub async fn serve(
         hardware,
         levels,
         break_glass,
+        tunnels,
         sections,
         clock: Arc::clone(&ports.clock),
         started_at: ports.clock.now(),

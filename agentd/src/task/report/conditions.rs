@@ -56,7 +56,8 @@ impl ConditionMemory {
             Some(last) => last,
             None => read(store).await,
         };
-        let coverage = Coverage::of(known.view, known.storage, (known.hardware, known.wall), known.levels);
+        let hardware = (known.hardware, known.wall);
+        let coverage = Coverage::of(known.view, known.storage, hardware, known.levels, known.tunnels);
         let next = merge(&last, derive(known), &coverage, known.now);
         let set = ConditionSet::collect(next);
         let next = set.conditions().to_vec();

@@ -41,6 +41,7 @@ struct Measured {
     _storage: watch::Sender<Arc<StorageView>>,
     _hardware: watch::Sender<Arc<HardwareView>>,
     _way: watch::Sender<agentd::task::break_glass::SharedStatus>,
+    _tunnels: watch::Sender<Arc<agentd::model::tunnel::TunnelsView>>,
     _contact: watch::Sender<Contact>,
 }
 
@@ -53,6 +54,7 @@ impl Measured {
         let (_storage, storage) = watch::channel(Arc::default());
         let (_hardware, hardware) = watch::channel(Arc::default());
         let (_way, break_glass) = watch::channel(Arc::default());
+        let (_tunnels, tunnels) = watch::channel(Arc::default());
         let (reported, sections) = watch::channel(Arc::new(Sections::default()));
         let at_start = Contact { reached_at: None, problem: None, certificate_ends_at: Timestamp::MAX };
         let (_contact, contact) = watch::channel(at_start);
@@ -74,6 +76,7 @@ impl Measured {
             hardware,
             levels: reached.clone(),
             break_glass,
+            tunnels,
             sections: reported,
             started_at: ports.clock.now(),
             clock: Arc::clone(&ports.clock),
@@ -85,7 +88,19 @@ impl Measured {
         let mut tasks = JoinSet::new();
         tasks.spawn(usage.run(stop.clone()));
         tasks.spawn(report.run(stop));
-        Self { agent, queue, sections, levels: reached, stopper, tasks, _storage, _hardware, _way, _contact }
+        Self {
+            agent,
+            queue,
+            sections,
+            levels: reached,
+            stopper,
+            tasks,
+            _storage,
+            _hardware,
+            _way,
+            _tunnels,
+            _contact,
+        }
     }
 
     async fn document(&self, generation: u64, memory_percent: Option<u8>) {

@@ -11,6 +11,7 @@ use holdfast_protocol::report::{HardwareSection, UpdatesSection};
 use jiff::{SignedDuration, Timestamp};
 
 use super::row::{Check, State};
+use super::tunnels;
 use crate::model::clock_trust::Synchrony;
 use crate::port::admin_socket::AgentStatus;
 use crate::port::hub::Contact;
@@ -39,6 +40,7 @@ pub async fn checks(settings: &Settings, now: Timestamp) -> Vec<Check> {
             checks.push(sees_proxmox(&seen, now));
             checks.extend(seen.sections.hardware.as_ref().map(|hardware| disks(hardware, now)));
             checks.extend(seen.sections.updates.as_ref().map(|updates| packages(updates, now)));
+            checks.extend(tunnels::checks(&settings.tunnel, seen.sections.agent.as_ref(), Path::new(WANTED)));
         }
         Err(error) => {
             let mend = vec!["systemctl start agentd".to_owned()];

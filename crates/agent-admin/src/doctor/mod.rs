@@ -13,6 +13,7 @@ mod read_only_entries;
 mod row;
 mod test_bridge;
 mod trust;
+mod tunnels;
 
 use std::sync::Arc;
 

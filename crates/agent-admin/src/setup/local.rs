@@ -48,6 +48,8 @@ pub enum LocalAct {
     TrustFile { path: PathBuf, text: String },
     /// Writes a file that all may read.
     PlainFile { path: PathBuf, text: String },
+    /// Makes an empty file of root's that the agent's group may write.
+    GroupFile { path: PathBuf },
     /// Installs the helper's policy, or corrects the user's number and the folder of goldens in it.
     HelperPolicy { path: PathBuf },
     /// Runs a system command.
@@ -211,6 +213,13 @@ pub async fn carry_out(act: &LocalAct, choices: &Choices) -> Result<(), LocalErr
         LocalAct::TrustFile { path, text } | LocalAct::PlainFile { path, text } => {
             atomic_file::write(path, text.as_bytes(), Readers::All)?
         }
+        LocalAct::GroupFile { path } => {
+            let given = match to_own(choices)? {
+                Given::To { gid, .. } => Given::ToGroup { gid },
+                given @ (Given::Kept | Given::ToGroup { .. }) => given,
+            };
+            atomic_file::write_for(path, &[], Readers::OwnerGroupWrites, given)?;
+        }
         LocalAct::HelperPolicy { path } => {
             let user = choices.system_user.clone().unwrap_or_default();
             let owner = owner(&user).ok_or(LocalError::NoUser { user })?;
@@ -365,6 +374,7 @@ pub fn settings_text(choices: &Choices) -> String {
         line("folder", quoted(&dump.folder.display().to_string()));
         line("refresh_days", dump.refresh_days.to_string());
     }
+    super::tunnels::settings(&choices.tunnels, &mut line);
     line(
         "\n[local_api]\nlisten",
         format!("[{}]", list(choices.listen.iter().map(ToString::to_string).collect())),

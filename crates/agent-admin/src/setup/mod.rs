@@ -24,6 +24,7 @@ mod show;
 mod signer_files;
 mod test_bridge;
 mod trust;
+pub mod tunnels;
 pub mod write;
 
 use std::io::{BufRead, Read as _, Write as _};
@@ -173,6 +174,7 @@ impl Todo {
         let steps = settle(&wanted, &seen, &local::secrets_at_hand(choices)?);
         let mut after = trust::steps(choices)?;
         after.push(local::settings_step(choices)?);
+        after.extend(tunnels::steps(choices)?);
         after.extend(test_bridge::steps(choices)?);
         after.extend(helper::steps(choices)?);
         after.extend(restart::step(choices, &steps, &after));

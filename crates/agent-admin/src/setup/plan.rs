@@ -16,6 +16,7 @@ use super::privilege::{PLACES, Place, pve_role, pve_roles};
 use super::signer_files::{ReleaseKeysFile, Trust};
 use crate::model::addresses::AddressRange;
 use crate::model::policy::{GoldenDump, TestBridge};
+use crate::model::tunnel::Tunnel;
 use crate::port::pve::{AclPath, Role, VolumeId};
 
 /// A golden archive that root approves here and now.
@@ -61,6 +62,8 @@ pub struct Choices {
     pub goldens: Vec<Golden>,
     /// Where goldens are built on this host.
     pub golden_dump: Option<GoldenDump>,
+    /// The tunnels that the installed settings name: they stay.
+    pub tunnels: Vec<Tunnel>,
     /// Who may sign, where those files are installed now.
     pub trust: Option<Trust>,
     /// Who may sign releases, where that file is installed now.
@@ -349,6 +352,7 @@ pub(crate) mod tests {
                 file: "/mnt/backup2/dump/vzdump-lxc-900001-2026_11_21-05_00_00.tar.zst".into(),
             }],
             golden_dump: None,
+            tunnels: Vec::new(),
             trust: Some(Trust {
                 operators: "alice ssh-ed25519 AAAA\n".to_owned(),
                 policy: Some("version = 1\n".to_owned()),

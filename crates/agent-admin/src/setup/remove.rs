@@ -5,7 +5,7 @@
 //! Deliberately absent: guests, storages, archives, the agent's records and its Debian user: all of these stay.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use holdfast_protocol::id::PoolName;
 
@@ -19,9 +19,10 @@ use super::plan::{DesiredSetup, secret_name};
 use super::privilege::pve_roles;
 use super::show::{self, PrintedStep};
 use super::write::{Write, quoted};
-use super::{SetupError, helper, trust};
+use super::{SetupError, helper, trust, tunnels};
 use crate::port::atomic_file;
 use crate::port::pve::Role;
+use crate::port::tunnels::files::FOLDER;
 use crate::settings::{Settings, SettingsError};
 
 const USER: &str = "holdfast@pve";
@@ -95,7 +96,8 @@ impl Ours {
     fn files(&self) -> Vec<PathBuf> {
         let secrets = self.state_dir.join("secrets");
         let secrets = Role::ALL.map(|role| secrets.join(secret_name(role)));
-        secrets.into_iter().chain([self.config.clone()]).chain(trust::files(&self.config)).collect()
+        let own = [self.config.clone(), tunnels::list(&self.config)];
+        secrets.into_iter().chain(own).chain(trust::files(&self.config)).collect()
     }
 
     fn policy(&self) -> Result<Policy, LocalError> {
@@ -121,6 +123,8 @@ enum Policy {
 /// The steps, in this order, and what stays.
 struct Todo {
     units: Vec<&'static Unit>,
+    /// The units that hear the agent about tunnels.
+    path_units: Vec<String>,
     steps: Vec<Step>,
     files: Vec<PathBuf>,
     left: Vec<String>,
@@ -139,13 +143,14 @@ impl Todo {
         files = there(files)?;
         let here = ours.system_user.is_some();
         let units = helper::ENABLED.iter().rev().filter(|unit| here && helper::is_wanted(unit)).collect();
-        Ok(Self { units, steps: unsettle(&wanted, &seen), files, left })
+        let path_units = if here { tunnels::enabled() } else { Vec::new() };
+        Ok(Self { units, path_units, steps: unsettle(&wanted, &seen), files, left })
     }
 
     fn shown(&self, outcome: &'static str) -> PrintedStep {
         let line = |what: String, why| show::here(&what, &StepState::Differs(why));
-        let units =
-            self.units.iter().map(|unit| line(format!("unit {}, stopped", unit.name), "it is enabled"));
+        let names = self.units.iter().map(|unit| unit.name).chain(self.path_units.iter().map(String::as_str));
+        let units = names.map(|name| line(format!("unit {name}, stopped"), "it is enabled"));
         let steps = self.steps.iter().map(show::there);
         let files = self.files.iter().map(|path| line(format!("file {}", path.display()), "it is there"));
         PrintedStep::of(outcome, units.chain(steps).chain(files).collect()).leaving(&self.left)
@@ -171,6 +176,7 @@ fn left(ours: &Ours, wanted: &DesiredSetup) -> Vec<String> {
         .collect();
     left.push("every storage, archive and backup".to_owned());
     left.push(format!("{} with the agent's records and identity", ours.state_dir.display()));
+    left.extend(Path::new(FOLDER).exists().then(|| format!("{FOLDER} with the tokens of tunnels")));
     left.extend(ours.system_user.iter().map(|user| format!("the Debian user {user}")));
     left
 }
@@ -183,6 +189,9 @@ pub async fn take_away(arguments: &SetupArguments, ours: &Ours, way: &Way) -> Re
     }
     for unit in &todo.units {
         run_local(&unit.disabling()).await.map_err(LocalError::Command)?;
+    }
+    for unit in &todo.path_units {
+        run_local(&tunnels::disabling(unit)).await.map_err(LocalError::Command)?;
     }
     for write in todo.steps.iter().flat_map(|step| &step.writes) {
         match (write, way.write(write).await) {
@@ -217,6 +226,7 @@ pub fn script(ours: &Ours) -> String {
         for unit in helper::ENABLED.iter().rev() {
             add(format!("{} 2>/dev/null || true", unit.disabling().join(" ")));
         }
+        add(TUNNELS.to_owned());
     }
     add(format!("export HF_USER={}", quoted(&ours.user)));
     add(REVOKE.to_owned());
@@ -252,6 +262,11 @@ pub fn script(ours: &Ours) -> String {
     }
     text
 }
+
+/// The units that hear the agent about tunnels, whichever there are.
+const TUNNELS: &str = r#"for unit in /etc/systemd/system/paths.target.wants/holdfast-tunnel-restart@*.path; do
+  ! [ -L "$unit" ] || systemctl disable --now "${unit##*/}" 2>/dev/null || true
+done"#;
 
 /// Whatever was granted to the user and its tokens, wherever that was.
 const REVOKE: &str = r#"pvesh get /access/acl --output-format json | perl -MJSON -0777 -ne '

@@ -37,6 +37,7 @@ fn reads_anew(steps: &[Step], local: &[LocalStep]) -> bool {
         | LocalAct::PrivateFolder(_)
         | LocalAct::OpenFolder(_)
         | LocalAct::PlainFile { .. }
+        | LocalAct::GroupFile { .. }
         | LocalAct::HelperPolicy { .. }
         | LocalAct::Command(_) => false,
     };

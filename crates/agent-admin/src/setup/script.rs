@@ -59,6 +59,10 @@ pub fn script(choices: &Choices) -> String {
         add("");
         add(&helper_lines(choices, user));
     }
+    if let Some(lines) = super::tunnels::script(choices) {
+        add("");
+        add(&lines);
+    }
     let [operators, policy, release_keys] = super::trust::files(&choices.config);
     if let Some(trust) = &choices.trust {
         add("");

@@ -37,6 +37,7 @@ pub mod storage;
 pub mod tested_guest;
 pub mod tier_fault;
 pub mod token_reuse;
+pub mod tunnel;
 pub mod usage;
 pub mod usage_levels;
 pub mod view;

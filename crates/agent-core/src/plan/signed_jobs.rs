@@ -45,7 +45,7 @@ pub fn turn(inputs: &Inputs<'_>, job: &Accepted) -> Turn {
         | Act::PolicyUpdate(_)
         | Act::Cancel(_)
         | Act::WithdrawRestore(_) => Turn::Now,
-        Act::BreakGlass(_) => Turn::Elsewhere,
+        Act::BreakGlass(_) | Act::SetTunnelToken(_) => Turn::Elsewhere,
         // The gate turns it away before it is on record.
         Act::RestoreHost(_) => Turn::Fails(ErrorBody::new(
             ErrorCode::Unsupported,

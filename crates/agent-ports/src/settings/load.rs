@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use holdfast_protocol::id::StorageName;
 
+use super::tunnels;
 use super::{
     CONFIG_BYTES_MAX, ConfigPath, GoldenDump, HubAlarmSettings, IpAddr, MetricsSettings, ProxmoxSettings,
     Settings, TargetName, TestBridge,
@@ -94,6 +95,7 @@ impl Settings {
             .or_else(|| self.brake.mistake())
             .or_else(|| self.hub_alarm.as_ref().and_then(HubAlarmSettings::mistake))
             .or_else(|| self.metrics.as_ref().and_then(MetricsSettings::mistake))
+            .or_else(|| tunnels::mistake(&self.tunnel))
             .or_else(|| self.scratch_mistake())
             .or_else(|| self.counterpart_mistake())
     }

@@ -63,6 +63,13 @@ fn secrets(request: &HttpRequest) -> Vec<&str> {
     request.headers.iter().map(|(_, value)| value.expose()).chain(behind).collect()
 }
 
+/// Reads the beginning of a page.
+pub(super) async fn page(url: Url, policy: EgressPolicy) -> Result<HttpAnswer, DeliveryError> {
+    let request = HttpRequest::get(url);
+    let sent = tokio::time::timeout(HTTP_WAIT, send(&request, None, policy)).await;
+    sent.map_err(|_| DeliveryError::Timeout { within: HTTP_WAIT })?
+}
+
 /// Sends a ping.
 pub(super) async fn ping(ping: &Ping, url: &SecretUrl, policy: EgressPolicy) -> Result<(), DeliveryError> {
     let request = ping.request(url);
@@ -101,6 +108,7 @@ async fn send(
         .build()
         .map_err(|error| DeliveryError::Tls(error.without_url().into()))?;
     let method = match request.method {
+        Method::Get => reqwest::Method::GET,
         Method::Post => reqwest::Method::POST,
         Method::Put => reqwest::Method::PUT,
     };

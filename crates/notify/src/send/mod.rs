@@ -15,6 +15,7 @@ use jiff::Timestamp;
 
 use crate::channel::{Channel, Transport};
 use crate::egress::EgressPolicy;
+use crate::http::HttpAnswer;
 use crate::id::OutboxId;
 use crate::message::Message;
 use crate::ping::Ping;
@@ -62,6 +63,15 @@ impl Sender {
     /// [`DeliveryError`].
     pub async fn ping(&self, ping: &Ping, url: &SecretUrl) -> Result<(), DeliveryError> {
         http::ping(ping, url, self.policy).await
+    }
+
+    /// Reads the status and the beginning of a page. No redirect is followed.
+    ///
+    /// # Errors
+    /// [`DeliveryError`], where there is no answer at all.
+    pub async fn page(&self, url: &str) -> Result<HttpAnswer, DeliveryError> {
+        let url = url::Url::parse(url).map_err(|_| DeliveryError::Unwritable)?;
+        http::page(url, self.policy).await
     }
 
     /// Delivers one message. `now` is the time that signatures and mails carry.

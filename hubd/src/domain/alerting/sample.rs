@@ -80,6 +80,7 @@ fn subject(kind: SubjectKind, uid: Option<GuestUid>) -> Option<Subject> {
         SubjectKind::Certificate => Subject::Certificate { of: CertificateUse::Host },
         SubjectKind::Token => Subject::Token { token: TokenName::try_from(EXAMPLE.to_owned()).ok()? },
         SubjectKind::Receiver => Subject::Receiver { receiver: EXAMPLE.parse().ok()? },
+        SubjectKind::Tunnel => Subject::Tunnel { tunnel: EXAMPLE.parse().ok()? },
         SubjectKind::Hub => Subject::Hub {},
     })
 }

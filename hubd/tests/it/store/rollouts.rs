@@ -131,6 +131,7 @@ impl Fleet {
             unobserved_since: None,
             recipient: None,
             maintenance: None,
+            tunnels: Vec::new(),
             builds: Some(builds),
         };
         let sections =

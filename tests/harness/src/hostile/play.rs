@@ -109,6 +109,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
     let (_hardware, hardware) = watch::channel(Arc::default());
     let (_levels, levels) = watch::channel(Arc::default());
     let (_way, break_glass) = watch::channel(Arc::default());
+    let (_tunnels, tunnels) = watch::channel(Arc::default());
     let (_stopper, stop) = stop::pair();
     let at_start =
         Contact { reached_at: None, problem: None, certificate_ends_at: identity.enrolled.not_after };
@@ -135,6 +136,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
         hardware,
         levels,
         break_glass,
+        tunnels,
         sections,
         clock: Arc::clone(&ports.clock),
         started_at: ports.clock.now(),

@@ -55,6 +55,7 @@ fn names(job: &Ordered) -> Option<Opened> {
         | Act::RestoreHost(_)
         | Act::RestoreTest(_)
         | Act::SwapGuest(_)
+        | Act::SetTunnelToken(_)
         | Act::WithdrawRestore(_) => None,
     }
 }
@@ -81,6 +82,7 @@ const fn operations(act: &Act) -> &'static [OperationKind] {
         | Act::PolicyUpdate(_)
         | Act::ReleaseBrake(_)
         | Act::RestoreHost(_)
+        | Act::SetTunnelToken(_)
         | Act::WithdrawRestore(_) => &[],
     }
 }

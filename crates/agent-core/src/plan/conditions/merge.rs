@@ -14,9 +14,10 @@ use jiff::Timestamp;
 use super::Finding;
 use super::hardware::HardwareCoverage;
 use super::source::{Deriver, Source, deriver};
-use super::usage;
+use super::{tunnels, usage};
 use crate::model::hardware_health::HardwareView;
 use crate::model::storage::{FirstPoll, StorageView};
+use crate::model::tunnel::TunnelsView;
 use crate::model::usage_levels::UsageLevels;
 use crate::model::view::HostSnapshot;
 
@@ -40,6 +41,7 @@ pub struct Coverage<'a> {
     pub storages: Option<&'a [StorageReport]>,
     pub hardware: HardwareCoverage<'a>,
     pub levels: &'a UsageLevels,
+    pub tunnels: &'a TunnelsView,
     pub guests: &'a [GuestReport],
 }
 
@@ -51,6 +53,7 @@ impl<'a> Coverage<'a> {
         storage: &StorageView,
         (hardware, now): (&'a HardwareView, Timestamp),
         levels: &'a UsageLevels,
+        tunnels: &'a TunnelsView,
     ) -> Self {
         let host = if view.seen_at.is_some() { Polled::Yes } else { Polled::NotYet };
         let storage = match storage.looked {
@@ -69,6 +72,7 @@ impl<'a> Coverage<'a> {
             storages,
             hardware: HardwareCoverage { view: hardware, now },
             levels,
+            tunnels,
             guests: view.guests.as_slice(),
         }
     }
@@ -90,6 +94,7 @@ impl<'a> Coverage<'a> {
             Source::Temperature => self.hardware.has_temperature(subject),
             Source::Packages => self.hardware.has_packages(),
             Source::PendingPackages => self.hardware.has_pending(),
+            Source::Tunnel => tunnels::covers(self.tunnels, code, subject),
             Source::Usage => usage::covers(self.levels, self.guests, subject),
             Source::Storage => self.storage == Polled::Yes,
             Source::Both => host && self.storage == Polled::Yes && judged(self.unjudged),

@@ -15,6 +15,7 @@
 //! | [`mod@hardware`] | conditions of disks, memory and temperatures |
 //! | `packages` | conditions of pending upgrades and due restarts |
 //! | `escrow` | conditions of recovery codes |
+//! | `tunnels` | conditions of tunnels |
 //! | `trust` | what waits for signatures, and what ends |
 //! | `usage` | conditions of what is nearly used up |
 //! | [`facts`] | what a cycle leaves for conditions |
@@ -34,6 +35,7 @@ mod protection;
 pub mod source;
 mod storage;
 mod trust;
+mod tunnels;
 mod usage;
 
 use std::collections::BTreeMap;
@@ -51,6 +53,7 @@ use crate::model::fill_history::FillHistory;
 use crate::model::hardware_health::HardwareView;
 use crate::model::host_maintenance::HostMaintenance;
 use crate::model::storage::{StorageView, TargetRecord};
+use crate::model::tunnel::TunnelsView;
 use crate::model::usage_levels::UsageLevels;
 use crate::model::view::HostSnapshot;
 
@@ -114,6 +117,8 @@ pub struct HostKnowledge<'a> {
     pub hardware: &'a HardwareView,
     /// Levels of use that are too high.
     pub levels: &'a UsageLevels,
+    /// The tunnels that root's settings name.
+    pub tunnels: &'a TunnelsView,
     /// The builds of the agent that came by releases.
     pub builds: Option<&'a AgentBuilds>,
     /// What root's break-glass program says, where it said something.
@@ -145,6 +150,7 @@ pub fn derive(known: &HostKnowledge<'_>) -> Vec<Finding> {
         packages::all,
         escrow::all,
         usage::all,
+        tunnels::all,
         trust::all as fn(&HostKnowledge<'_>) -> _,
     ];
     let mut found: Vec<Finding> = areas.into_iter().flat_map(|area| area(known)).collect();

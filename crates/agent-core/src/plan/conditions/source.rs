@@ -38,6 +38,8 @@ pub enum Source {
     Packages,
     /// The last simulated upgrade, which apt may have refused.
     PendingPackages,
+    /// The last reading of a tunnel.
+    Tunnel,
     /// Samples of use.
     Usage,
     /// The agent's own records and settings, which are always at hand.
@@ -74,6 +76,7 @@ pub const fn deriver(code: ConditionCode) -> Deriver {
         Code::StorageFilling => Deriver::Agent(Source::FillLevel),
         Code::StorageGone | Code::StorageWrong => Deriver::Agent(Source::Storage),
         Code::MaintenanceIncomplete | Code::NeedsSignature => Deriver::Agent(Source::Both),
+        Code::TunnelDegraded | Code::TunnelDown | Code::TunnelTokenMissing => Deriver::Agent(Source::Tunnel),
         Code::CpuHigh | Code::MemoryHigh | Code::RootDiskFull => Deriver::Agent(Source::Usage),
         Code::DiskFailing => Deriver::Agent(Source::DiskErrors),
         Code::DiskWorn => Deriver::Agent(Source::Disk),

@@ -8,6 +8,7 @@ mod hardware;
 mod others;
 mod packages;
 mod tiers;
+mod tunnels;
 mod usage;
 
 use std::collections::BTreeSet;
@@ -35,6 +36,7 @@ struct Box7 {
     fill_history: FillHistory,
     hardware: HardwareView,
     levels: UsageLevels,
+    tunnels: TunnelsView,
     builds: Option<AgentBuilds>,
     break_glass: Option<BreakGlassStatus>,
     maintenance: Option<HostMaintenance>,
@@ -60,6 +62,7 @@ impl Box7 {
             fill_history: FillHistory::default(),
             hardware: hardware::well(),
             levels: usage::well(),
+            tunnels: TunnelsView { reports: Some(Vec::new()) },
             builds: None,
             break_glass: None,
             maintenance: None,
@@ -87,6 +90,7 @@ impl Box7 {
             fill_history: &self.fill_history,
             hardware: &self.hardware,
             levels: &self.levels,
+            tunnels: &self.tunnels,
             builds: self.builds.as_ref(),
             break_glass: self.break_glass.as_ref(),
             maintenance: self.maintenance.as_ref(),
@@ -110,7 +114,8 @@ impl Box7 {
 
     /// The next report after `last`.
     fn after(&self, last: &[ReportedCondition]) -> Vec<ReportedCondition> {
-        let coverage = Coverage::of(&self.view, &self.storage, (&self.hardware, self.wall), &self.levels);
+        let coverage =
+            Coverage::of(&self.view, &self.storage, (&self.hardware, self.wall), &self.levels, &self.tunnels);
         let next = merge(last, self.found(), &coverage, self.now);
         ConditionSet::collect(next).conditions().to_vec()
     }
@@ -181,6 +186,7 @@ fn faulty() -> Vec<(&'static str, Box7)> {
         .chain(usage::faulty())
         .chain(hardware::faulty())
         .chain(packages::faulty())
+        .chain(tunnels::faulty())
         .chain(codes::faulty())
         .collect()
 }

@@ -19,6 +19,7 @@ mod machine;
 mod proxmox;
 mod stand;
 mod story;
+mod tunnels;
 mod updates;
 
 use self::stand::Stand;
@@ -42,6 +43,11 @@ fn a_box_from_its_first_day_to_its_last() {
     life::upgrade(&stand);
     life::hang(&stand);
     updates::releases(&mut stand);
+    tunnels::named(&stand);
+    tunnels::token(&stand);
+    tunnels::bounds(&stand);
+    tunnels::without_the_agent(&stand);
+    tunnels::ends(&stand);
     attached::let_go(&stand);
     story::leave(&mut stand, &before);
     stand.finish();

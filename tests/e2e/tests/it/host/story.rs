@@ -104,6 +104,7 @@ pub fn install(stand: &Stand) {
         ("holdfast-break-glass-guard", 15),
         ("holdfast-break-glass-boot", 15),
         ("holdfast-updates", 10),
+        ("holdfast-tunnel-restart@x", 20),
     ] {
         let judged = machine.does(&format!(
             "systemd-analyze security --no-pager --threshold={bound} {unit}.service | tail -1"
@@ -125,16 +126,18 @@ fn gate(stand: &Stand) {
     stand.saw(&format!("{unit}: left out until a release is taken"));
 }
 
-/// `agentd setup`: shown, done, and nothing left to do.
-pub fn set_up(stand: &Stand) {
-    let machine = &stand.machine;
+/// The line of `agentd setup`, with all its choices.
+pub fn setup(stand: &Stand) -> String {
     let name = stand.golden.name().unwrap();
     let golden =
         format!("--golden {},backup2:backup/{name},{}/{name}", stand.golden.version, super::proxmox::DUMP);
-    let setup = format!(
-        "agentd setup {CHOICES} {golden} --golden-dump backup2,{} --output json",
-        super::proxmox::DUMP
-    );
+    format!("agentd setup {CHOICES} {golden} --golden-dump backup2,{} --output json", super::proxmox::DUMP)
+}
+
+/// `agentd setup`: shown, done, and nothing left to do.
+pub fn set_up(stand: &Stand) {
+    let machine = &stand.machine;
+    let setup = setup(stand);
     stand.step("an operator's key; agentd setup --dry-run");
     machine.does("ssh-keygen -q -t ed25519 -N '' -C ada -f /root/key; echo \"ada $(cat /root/key.pub)\" >/root/operators");
     let before = inventory::take(&machine.path("/"));
@@ -261,7 +264,7 @@ fn is_taken_away(stand: &Stand) {
         let left = machine.does(&format!("pvesh get /access/{list} --output-format json"));
         assert!(!left.contains("holdfast") && !left.contains("\"Hf"), "{list}: {left}");
     }
-    assert_eq!(machine.does("find /var/lib/holdfast/secrets -name 'proxmox-*'; cd /etc/holdfast; ls agent.toml operators policy.toml 2>/dev/null || true"), "");
+    assert_eq!(machine.does("find /var/lib/holdfast/secrets -name 'proxmox-*'; cd /etc/holdfast; ls agent.toml operators policy.toml tunnels 2>/dev/null || true"), "");
     for unit in [
         "agentd.service",
         "holdfast-hardware.timer",
