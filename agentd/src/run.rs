@@ -11,6 +11,7 @@
 mod of_tests;
 mod parts;
 mod start;
+mod tunnels;
 
 use std::net::SocketAddr;
 use std::time::Duration;

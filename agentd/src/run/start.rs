@@ -14,7 +14,7 @@ use notify::Sender;
 use tokio::sync::watch;
 
 use super::parts::Parts;
-use super::{BoundListeners, RunError, Tasks, of_tests};
+use super::{BoundListeners, RunError, Tasks, of_tests, tunnels};
 use crate::api::routes::{router, test_router};
 use crate::api::{ApiSettings, Local};
 use crate::execute::failpoint::{self, Failpoints};
@@ -43,7 +43,6 @@ use crate::port::mounts::Mounts;
 use crate::port::pbs::Direct;
 use crate::port::slots_file;
 use crate::port::target_probe::TargetProbe;
-use crate::port::tunnels::{Systemctl, TunnelFiles};
 use crate::port::update_folder::UpdateFolder;
 use crate::settings::Settings;
 use crate::task::admin_socket::StatusTask;
@@ -64,7 +63,6 @@ use crate::task::report::ReportTask;
 use crate::task::restore_certificates::RestoreCertificatesTask;
 use crate::task::stop::Stop;
 use crate::task::storage::StorageTask;
-use crate::task::tunnels::{self, TunnelsTask};
 use crate::task::upkeep::UpkeepTask;
 use crate::task::usage::{UsageQueue, UsageTask};
 use crate::task::watchdog::WatchdogTask;
@@ -138,7 +136,7 @@ pub(super) fn start(
     start_evidence(&mut tasks, settings, &parts, stop);
     start_controller_fetch(&mut tasks, &parts, &wires, stop);
     start_upkeep(&mut tasks, settings, &parts, &wires, stop);
-    start_tunnels(&mut tasks, settings, &parts, &wires, stop);
+    tunnels::start(&mut tasks, &settings.tunnel, &parts, wires.tunnels.clone(), stop);
     start_hub_alarm(&mut tasks, settings, &parts, &wires, stop)?;
     start_reconcile(&mut tasks, settings, &parts, &wires, guest_listener, stop);
     let sync = HubSync {
@@ -328,25 +326,6 @@ fn start_upkeep(tasks: &mut Tasks, settings: &Settings, parts: &Parts, wires: &W
     tasks.spawn(async move {
         hardware.run(for_hardware).await;
         "hardware"
-    });
-}
-
-/// Also where the settings name no tunnel: a job with a token is answered then, too.
-fn start_tunnels(tasks: &mut Tasks, settings: &Settings, parts: &Parts, wires: &Wires, stop: &Stop) {
-    let task = TunnelsTask {
-        tunnels: settings.tunnel.clone(),
-        systemctl: Systemctl::of_the_system(),
-        files: TunnelFiles::of_the_host(),
-        store: parts.store.clone(),
-        key: Arc::clone(&parts.host_key),
-        view: wires.tunnels.clone(),
-        every: tunnels::EVERY,
-        clock: Arc::clone(&parts.clock),
-    };
-    let stop = stop.clone();
-    tasks.spawn(async move {
-        task.run(stop).await;
-        "tunnels"
     });
 }
 

@@ -201,7 +201,7 @@ async fn a_tunnel_that_failed_is_asked_to_be_restarted_once_and_roots_answer_is_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tunnel_that_a_person_stopped_is_told_and_left() {
+async fn a_tunnel_that_a_person_stopped_is_reported_and_left() {
     let mut world = World::start(json!([{ "name": "cf", "unit": "cloudflared.service" }])).await;
     world.systemd_says("inactive");
     let report = world.sees(|report| report.state == TunnelState::Stopped).await;

@@ -21,7 +21,8 @@ use rustls::pki_types::pem::PemObject;
 use sha2::{Digest, Sha256};
 
 use super::plan::{Choices, Golden, Scratch, archive_vmid};
-use super::{signer_files, test_bridge, tunnels};
+use super::tunnel_settings::{TunnelSettingsError, installed};
+use super::{signer_files, test_bridge};
 use crate::Output;
 use crate::model::addresses::AddressRange;
 use crate::model::policy::{GoldenDump, TestBridge};
@@ -346,15 +347,8 @@ pub enum ChoiceError {
         source: PolicyError,
     },
     /// The tunnels of the installed settings.
-    #[error("the tunnels in {} are refused at `{at}`: {rule}; correct them there", path.display())]
-    Tunnels {
-        /// The file.
-        path: PathBuf,
-        /// The key.
-        at: String,
-        /// The rule.
-        rule: String,
-    },
+    #[error(transparent)]
+    Tunnels(TunnelSettingsError),
     /// A relative path.
     #[error("{} is not an absolute path", path.display())]
     Relative {
@@ -392,7 +386,7 @@ impl SetupArguments {
             golden_dump: self.golden_dump.clone(),
             trust: signer_files::trust(self.operators.as_deref(), self.policy.as_deref())?,
             release_keys: signer_files::release_keys(self.release_keys.as_deref())?,
-            tunnels: tunnels::installed(&self.config.config)?,
+            tunnels: installed(&self.config.config).map_err(ChoiceError::Tunnels)?,
             listen: self.listen.clone(),
             state_dir,
             config: self.config.config.clone(),

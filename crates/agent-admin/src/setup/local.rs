@@ -14,6 +14,7 @@ use holdfast_seal::token::Token;
 use super::access::{WayError, run_local};
 use super::diff::StepState;
 use super::plan::Choices;
+use super::tunnel_settings;
 use crate::model::policy::BrakeRule;
 use crate::port::atomic_file::{self, FileError, Given, Readers};
 use crate::port::held_folder::{self, HeldError, HeldFolder, Refusal};
@@ -374,7 +375,7 @@ pub fn settings_text(choices: &Choices) -> String {
         line("folder", quoted(&dump.folder.display().to_string()));
         line("refresh_days", dump.refresh_days.to_string());
     }
-    super::tunnels::settings(&choices.tunnels, &mut line);
+    tunnel_settings::text(&choices.tunnels, &mut line);
     line(
         "\n[local_api]\nlisten",
         format!("[{}]", list(choices.listen.iter().map(ToString::to_string).collect())),

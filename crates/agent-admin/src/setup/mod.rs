@@ -24,6 +24,7 @@ mod show;
 mod signer_files;
 mod test_bridge;
 mod trust;
+mod tunnel_settings;
 pub mod tunnels;
 pub mod write;
 

@@ -1,4 +1,4 @@
-//! Restarts of tunnels: when one is asked for, and what became of it.
+//! Requests for restarts of tunnels, and their outcomes.
 //!
 //! In: the state of a tunnel, what was asked before, and what root's service wrote. Out: whether to ask now, and the
 //! report. Root's service has bounds of its own. A tunnel whose service is stopped is never restarted: a person did that.

@@ -1,4 +1,4 @@
-//! A tunnel of the host: its token, its restarts, and traffic without the agent.
+//! A tunnel's token, restarts, and traffic without the agent.
 //!
 //! The stand-in tunnel is a service of its own, which forwards to the hub and wants a token to start. The settings name it
 //! as an operator would.
@@ -128,19 +128,26 @@ pub fn bounds(stand: &Stand) {
     state_is(stand, "up");
 }
 
-/// Traffic goes on, over the same connection and over new ones, while the agent is dead.
+/// Traffic goes on while the agent is dead.
 pub fn without_the_agent(stand: &Stand) {
     let machine = &stand.machine;
     stand.step("kill -KILL agentd: the tunnel carries on");
-    let before = machine.does("systemctl show --property=MainPID,NRestarts --value stand-in");
-    machine
-        .does("systemctl mask --runtime --now agentd 2>&1; systemctl kill --signal=KILL agentd 2>&1 || true");
-    machine.refuses("systemctl is-active agentd");
+    let process = "systemctl show --property=MainPID,NRestarts --value stand-in";
+    let before = machine.does(process);
+    // Nothing starts it again meanwhile.
+    let drop_in = "/run/systemd/system/agentd.service.d";
+    machine.does(&format!(
+        "mkdir -p {drop_in}; printf '[Service]\\nRestart=no\\n' >{drop_in}/no-restart.conf; systemctl daemon-reload"
+    ));
+    machine.does("kill -KILL $(systemctl show --property=MainPID --value agentd)");
+    machine.until("the agent's end", SOON, "systemctl is-active agentd || true", |said| said == "failed");
     for _ in 0..5 {
         assert!(machine.does(TRAFFIC).ends_with("there"));
     }
-    assert_eq!(machine.does("systemctl show --property=MainPID,NRestarts --value stand-in"), before);
-    machine.does("systemctl unmask --runtime agentd 2>&1; systemctl start agentd");
+    assert_eq!(machine.does(process), before);
+    machine.does(&format!(
+        "rm {drop_in}/no-restart.conf; systemctl daemon-reload; systemctl reset-failed agentd; systemctl start agentd"
+    ));
     state_is(stand, "up");
 }
 
