@@ -8,6 +8,7 @@
 //! a part failed. A part that ends by itself ends the agent, since half an agent looks alive and is not. The order of
 //! the start is: lock and database, identity, certificate (`parts`), listeners, loops (`start`), ready.
 
+mod fetches;
 mod of_tests;
 mod parts;
 mod start;

@@ -22,6 +22,14 @@ pub enum Packing {
 }
 
 impl Packing {
+    /// As the manifest names it: it is one of the things that determine the bytes.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Quick => "quick",
+        }
+    }
+
     const fn zstd_level(self) -> i32 {
         match self {
             Self::Small => 10,

@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use holdfast_protocol::golden::{GoldenContents, GoldenPackage};
+use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::image::{Content, Entry, Image, Kind};
 use super::program::{program, run_to_end};
-use super::recipe::Recipe;
+use super::recipe::{AS_OF, Recipe};
 
 /// Where dpkg keeps what is installed.
 const DPKG_STATUS: &str = "./var/lib/dpkg/status";
@@ -43,7 +44,12 @@ pub struct Base {
 }
 
 /// The base archive for a recipe.
-pub fn debian(recipe: &Recipe, contents: GoldenContents, work: &Path, base_cache: BaseCache) -> Result<Base> {
+pub fn debian(
+    recipe: &Recipe,
+    (contents, as_of): (GoldenContents, Option<Timestamp>),
+    work: &Path,
+    base_cache: BaseCache,
+) -> Result<Base> {
     std::fs::create_dir_all(work).with_context(|| format!("cannot make {}", work.display()))?;
     let lock = lock(work)?;
     let debian = &recipe.debian;
@@ -54,7 +60,11 @@ pub fn debian(recipe: &Recipe, contents: GoldenContents, work: &Path, base_cache
         .chain(debian.but_keep.iter().map(|path| format!("--dpkgopt=path-include={path}")))
         .collect();
     let (suite, variant) = (&debian.suite, &debian.variant);
-    let made_of = format!("{suite}\n{variant}\n{include}\n{}\n", options.join("\n"));
+    let sources = sources(recipe, as_of);
+    let mut made_of = format!("{suite}\n{variant}\n{include}\n{}\n", options.join("\n"));
+    if as_of.is_some() {
+        made_of += &(sources.join("\n") + "\n");
+    }
     let digest = hex::encode(Sha256::digest(made_of.as_bytes()));
     let key = digest.get(..16).unwrap_or(&digest);
     let path = work.join(format!("base-{suite}-{key}.tar"));
@@ -69,9 +79,15 @@ pub fn debian(recipe: &Recipe, contents: GoldenContents, work: &Path, base_cache
         .args(["--mount", "--propagation=private", "--", "mmdebstrap", "--quiet", "--mode=root"])
         .arg(format!("--variant={variant}"))
         .arg(format!("--include={include}"))
-        .args(options)
+        .args(options);
+    if as_of.is_some() {
+        // Lists of a past day have ended; their signatures still hold.
+        command.arg("--aptopt=Acquire::Check-Valid-Until \"false\"");
+    }
+    command
         .arg(suite)
         .arg(&made)
+        .args(sources)
         .env_clear()
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         .env("LC_ALL", "C.UTF-8")
@@ -83,6 +99,13 @@ pub fn debian(recipe: &Recipe, contents: GoldenContents, work: &Path, base_cache
     }
     std::fs::rename(&made, &path).with_context(|| format!("cannot keep {}", path.display()))?;
     Ok(Base { path, _scratch: None, _lock: lock })
+}
+
+/// The sources that mmdebstrap fetches from; none where it takes what this machine has for the release.
+fn sources(recipe: &Recipe, as_of: Option<Timestamp>) -> Vec<String> {
+    let Some(as_of) = as_of else { return Vec::new() };
+    let time = as_of.strftime("%Y%m%dT%H%M%SZ").to_string();
+    recipe.debian.snapshots.iter().map(|line| line.replace(AS_OF, &time)).collect()
 }
 
 /// Held for as long as a build runs.
@@ -302,6 +325,19 @@ mod tests {
         for device in [Char, Block] {
             let image = base_with(device, "./dev/sda", "").unwrap();
             assert!(!image.entries.contains_key(b"dev/sda".as_slice()), "{device:?}");
+        }
+    }
+
+    #[test]
+    fn a_build_as_of_a_time_fetches_from_the_snapshots_of_it_alone() {
+        let (recipe, _) = Recipe::read(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        assert_eq!(sources(&recipe, None), Vec::<String>::new());
+        let lines = sources(&recipe, Some("2026-11-01T00:00:00Z".parse().unwrap()));
+        assert_eq!(lines.len(), recipe.debian.sources.len());
+        for (line, of_guests) in lines.iter().zip(&recipe.debian.sources) {
+            assert!(line.contains("/20261101T000000Z ") && !line.contains(AS_OF), "{line}");
+            let suite = |line: &str| line.split(' ').skip(2).map(str::to_owned).collect::<Vec<_>>();
+            assert_eq!(suite(line), suite(of_guests), "the same archives as guests have");
         }
     }
 

@@ -9,6 +9,7 @@ use holdfast_protocol::golden::{
     GoldenBuild, GoldenContents, GoldenManifest, GoldenManifestSchema, GoldenPackage, MANIFEST_BYTES_MAX,
 };
 use holdfast_protocol::id::GoldenVersion;
+use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::archive::Packing;
@@ -38,6 +39,8 @@ pub struct Build<'a> {
     pub existing: OnConflict,
     /// Whether a base that was kept will do.
     pub base_cache: BaseCache,
+    /// As of when Debian's archives are used; none for whatever they have now.
+    pub as_of: Option<Timestamp>,
     /// How hard the archive is packed.
     pub packing: Packing,
     /// When it is, in seconds since 1970: for the manifest alone.
@@ -119,6 +122,9 @@ pub fn build(order: &Build<'_>, mut at: impl FnMut(Stage)) -> Result<Built> {
         sbom: made.suite.is_some().then(|| format!("golden-{id}.spdx.json")),
         suite: made.suite,
         source_date_epoch: epoch_s,
+        builder: format!("{} {}", env!("CARGO_PKG_VERSION"), order.packing.as_str()),
+        archives_as_of: order.as_of.filter(|_| order.contents != GoldenContents::Tiny),
+        received: None,
         build: GoldenBuild {
             made_at_s: order.now_s,
             seconds: started.elapsed().as_secs(),
@@ -145,10 +151,10 @@ pub fn build(order: &Build<'_>, mut at: impl FnMut(Stage)) -> Result<Built> {
 /// When another build works in the folder, or mmdebstrap made no Debian.
 pub fn fetch(recipe: &Path, contents: GoldenContents, work: &Path) -> Result<()> {
     let (recipe, _) = Recipe::read(recipe)?;
-    base::debian(&recipe, contents, work, BaseCache::Reuse).map(drop)
+    base::debian(&recipe, (contents, None), work, BaseCache::Reuse).map(drop)
 }
 
-fn manifest_name(version: &GoldenVersion) -> String {
+pub fn manifest_name(version: &GoldenVersion) -> String {
     format!("golden-{version}.json")
 }
 
@@ -172,13 +178,14 @@ fn make(
         return Ok(ImageParts { image, base: None, suite: None, packages: Vec::new() });
     }
     at(Stage::Debian);
-    let base = base::debian(recipe, order.contents, order.work, order.base_cache)?;
+    let base = base::debian(recipe, (order.contents, order.as_of), order.work, order.base_cache)?;
     at(Stage::Image);
     let (mut image, packages) = base::read(&base.path)?;
     elf::require_glibc(guestd, &packages)?;
     overlay::strip(&mut image);
     overlay::put_controller(&mut image, guestd)?;
     overlay::put_units(&mut image, order.recipe, recipe)?;
+    overlay::put_sources(&mut image, recipe);
     overlay::put_files(&mut image, order.recipe, recipe)?;
     Ok(ImageParts { image, base: Some(base), suite: Some(recipe.debian.suite.clone()), packages })
 }

@@ -1,22 +1,26 @@
-//! `holdfast-golden`: builds the golden image of a host.
+//! `holdfast-golden`: builds golden images, and publishes released ones.
 //!
 //! In: fixed arguments (the root helper's verb `golden-build` gives `build --out DIR --output json`), or a person's. Out:
-//! archive, manifest and bill of materials in one folder; one line for each stage and one for the end.
-//! Deliberately absent: anything that a caller of the helper could choose.
+//! archive, manifest and bill of materials in one folder; one line for each stage and one for the end. `publish` reads nothing
+//! but root's settings and the agent's folder of fetched images. Deliberately absent: anything that a caller of the helper could choose.
 #![forbid(unsafe_code)]
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use holdfast_golden::{
-    BaseCache, Build, BuildOutcome, Built, OnConflict, Packing, Stage, VersionChoice, build, scan,
+    AsOf, BaseCache, Build, BuildOutcome, Built, Intake, OnConflict, Packing, Published, PublishedHow, Stage,
+    VersionChoice, build, dump_folder, scan,
 };
 use holdfast_protocol::golden::GoldenContents;
 use holdfast_protocol::id::GoldenVersion;
 
-/// Builds and scans golden images.
+/// Where root's settings are.
+const SETTINGS: &str = "/etc/holdfast";
+
+/// Builds, scans and publishes golden images.
 #[derive(Parser)]
 #[command(name = "holdfast-golden", version)]
 struct Arguments {
@@ -28,6 +32,8 @@ struct Arguments {
 enum Command {
     /// Build an archive with its manifest and its bill of materials; needs root, mmdebstrap and Debian's archives.
     Build(BuildArguments),
+    /// Put the released image that the agent fetched into the dump folder, where the release keys of this host let it.
+    Publish(PublishArguments),
     /// Scan an archive for keys, identities, passwords and tokens.
     Scan {
         /// The archive.
@@ -37,9 +43,13 @@ enum Command {
 
 #[derive(clap::Args)]
 struct BuildArguments {
-    /// The folder for the files; nothing in it is ever replaced.
+    /// The folder for the files; nothing in it is ever replaced. By default `golden_dump` of `/etc/holdfast/helper.toml`.
     #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    out: Option<PathBuf>,
+    /// As of when Debian's archives are used: `now`, `month` (the first second of this month, in UTC), or a time. Builders
+    /// that use the same time build the same image.
+    #[arg(long, value_name = "TIME", default_value = "now")]
+    as_of: AsOf,
     /// The folder with `recipe.toml` and `units/`.
     #[arg(long, value_name = "DIR", default_value = "/usr/share/holdfast/golden")]
     recipe: PathBuf,
@@ -60,6 +70,25 @@ struct BuildArguments {
     output: Output,
 }
 
+#[derive(clap::Args)]
+struct PublishArguments {
+    /// The folder of root's settings.
+    #[arg(long, value_name = "DIR", default_value = SETTINGS)]
+    settings: PathBuf,
+    /// The agent's folder with the fetched image.
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/holdfast/golden")]
+    fetched: PathBuf,
+    /// The folder for the image. By default `golden_dump` of `helper.toml` in the folder of settings.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// How many MiB stay free on the disk of that folder.
+    #[arg(long, value_name = "MIB", default_value_t = 2_048)]
+    reserve_mib: u32,
+    /// Text lines, or one JSON object for each line.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
     Table,
@@ -71,6 +100,7 @@ fn main() -> ExitCode {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let outcome = match Arguments::parse().command {
         Command::Build(arguments) => run(&arguments),
+        Command::Publish(arguments) => publish(&arguments),
         Command::Scan { archive } => scan_archive(&archive),
     };
     match outcome {
@@ -84,15 +114,20 @@ fn main() -> ExitCode {
 
 fn run(arguments: &BuildArguments) -> anyhow::Result<ExitCode> {
     let now_s = std::time::UNIX_EPOCH.elapsed()?.as_secs();
+    let out = match &arguments.out {
+        Some(out) => out.clone(),
+        None => dump_folder(Path::new(SETTINGS))?,
+    };
     let order = Build {
         recipe: &arguments.recipe,
         guestd: &arguments.guestd,
-        out: &arguments.out,
+        out: &out,
         work: &arguments.work,
         contents: if arguments.tiny { GoldenContents::Tiny } else { GoldenContents::Complete },
         version: arguments.version.clone().map_or(VersionChoice::NextOfMonth(now_s), VersionChoice::Exact),
         existing: OnConflict::Keep,
         base_cache: BaseCache::Discard,
+        as_of: arguments.as_of.moment(now_s)?,
         packing: Packing::Small,
         now_s,
     };
@@ -107,6 +142,61 @@ fn run(arguments: &BuildArguments) -> anyhow::Result<ExitCode> {
         Output::Json => print_line(&reply(&built).to_string()),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A refusal is an answer: exit code 2.
+fn publish(arguments: &PublishArguments) -> anyhow::Result<ExitCode> {
+    const REFUSED: u8 = 2;
+    let now_s = std::time::UNIX_EPOCH.elapsed()?.as_secs();
+    let published = published(arguments, now_s);
+    match (arguments.output, published) {
+        (Output::Json, Ok(published)) => print_line(&publish_reply(&published).to_string()),
+        (Output::Json, Err(error)) => {
+            let (code, why) = (error.code(), holdfast_protocol::json::chain(&error));
+            eprintln!("holdfast-golden: {code}: {why}");
+            print_line(&serde_json::json!({ "refused": { "code": code, "message": why } }).to_string());
+            return Ok(ExitCode::from(REFUSED));
+        }
+        (Output::Table, Ok(published)) => print_line(&format!(
+            "golden   {}{}\narchive  {}\nsha256   {}\nrelease  {}",
+            published.manifest.version,
+            match published.how {
+                PublishedHow::Published => "",
+                PublishedHow::Already => " (was there already)",
+            },
+            published.manifest.archive,
+            published.manifest.sha256,
+            published.release,
+        )),
+        (Output::Table, Err(error)) => return Err(error.into()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn published(arguments: &PublishArguments, now_s: u64) -> Result<Published, holdfast_golden::IntakeError> {
+    let out = match &arguments.out {
+        Some(out) => out.clone(),
+        None => dump_folder(&arguments.settings)?,
+    };
+    let intake = Intake {
+        settings: &arguments.settings,
+        fetched: &arguments.fetched,
+        out: &out,
+        reserve_bytes: u64::from(arguments.reserve_mib) << 20,
+        now_s,
+    };
+    intake.run()
+}
+
+fn publish_reply(published: &Published) -> serde_json::Value {
+    let manifest = &published.manifest;
+    serde_json::json!({ "published": {
+        "version": manifest.version,
+        "archive": manifest.archive,
+        "sha256": manifest.sha256,
+        "size_bytes": manifest.size_bytes,
+        "how": match published.how { PublishedHow::Published => "published", PublishedHow::Already => "already" },
+    } })
 }
 
 /// For the helper's caller; the helper's own reply follows it.
@@ -158,7 +248,7 @@ fn show(built: &Built) {
     ));
 }
 
-fn scan_archive(archive: &std::path::Path) -> anyhow::Result<ExitCode> {
+fn scan_archive(archive: &Path) -> anyhow::Result<ExitCode> {
     let findings = scan(archive)?;
     for found in &findings {
         print_line(&format!("{}: {}", found.path, found.what));

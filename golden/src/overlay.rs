@@ -56,6 +56,14 @@ pub fn put_files(image: &mut Image, folder: &Path, recipe: &Recipe) -> Result<()
     Ok(())
 }
 
+/// Puts the sources of apt in: those of the recipe alone, whatever the build itself fetched from.
+pub fn put_sources(image: &mut Image, recipe: &Recipe) {
+    image.remove_where(|path| {
+        path.starts_with("etc/apt/sources.list.d/") || path == "etc/apt/apt.conf.d/99mmdebstrap"
+    });
+    image.put_text("etc/apt/sources.list", 0o644, &(recipe.debian.sources.join("\n") + "\n"));
+}
+
 /// Removes files that are specific to one machine or one moment, or that are no longer used.
 pub fn strip(image: &mut Image) {
     const EXACT: [&str; 9] = [

@@ -6,6 +6,9 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+/// What stands for a time in the lines of `snapshots`.
+pub const AS_OF: &str = "AS_OF";
+
 const SCHEMA: &str = "holdfast.golden-recipe/v1";
 
 /// The whole recipe.
@@ -51,6 +54,10 @@ pub struct Debian {
     pub suite: String,
     pub variant: String,
     pub packages: Vec<String>,
+    /// The image's own lines of `sources.list`.
+    pub sources: Vec<String>,
+    /// The same archives at a time, for which [`AS_OF`] stands.
+    pub snapshots: Vec<String>,
     pub leave_out: Vec<String>,
     pub but_keep: Vec<String>,
     pub masked_units: Vec<String>,
@@ -104,6 +111,19 @@ impl Recipe {
             let first = word.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
             ensure!(first && word.bytes().all(plain), "`{word}` is no name of a package or a suite");
         }
+        for line in debian.sources.iter().chain(&debian.snapshots) {
+            // An option in brackets could switch off what holds an archive to its signature.
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b" :/.-_~".contains(&byte);
+            ensure!(
+                line.starts_with("deb http") && line.bytes().all(plain),
+                "`{line}` is no plain source of apt"
+            );
+        }
+        ensure!(!debian.sources.is_empty(), "`sources` is empty: guests would get no upgrade");
+        ensure!(
+            !debian.snapshots.is_empty() && debian.snapshots.iter().all(|line| line.contains(AS_OF)),
+            "a line of `snapshots` does not name its time, {AS_OF}"
+        );
         for unit in &recipe.units {
             for name in [&unit.file].into_iter().chain(&unit.wanted_by) {
                 let plain =

@@ -200,6 +200,9 @@ mod tests {
             sbom: None,
             suite: Some("trixie".to_owned()),
             source_date_epoch: 1_793_491_200,
+            builder: String::new(),
+            archives_as_of: None,
+            received: None,
             build: GoldenBuild { made_at_s: 0, seconds: 1, entries: 1, content_bytes: 1 },
             packages: vec![package("libstdc++6", "14.2.0-19"), package("zlib1g", "1:1.3.1+really1.3.1-1")],
         }

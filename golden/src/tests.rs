@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::image::Image;
+use crate::image::{Content, Image, Kind};
 use crate::overlay;
 use crate::recipe::Recipe;
 
@@ -59,6 +59,32 @@ fn the_image_has_the_hook_of_apt_and_masks_what_fails_in_a_container() {
     assert!(hook.contains("guestd apt-hook"), "{hook}");
 }
 
+/// A guest whose sources are a snapshot would never see an upgrade.
+#[test]
+fn the_image_has_the_sources_of_the_recipe_alone() {
+    let (recipe, _) = Recipe::read(&folder()).expect("the shipped recipe");
+    let mut image = Image::default();
+    for path in [
+        "etc/apt/sources.list",
+        "etc/apt/sources.list.d/0000snapshot.sources",
+        "etc/apt/apt.conf.d/99mmdebstrap",
+    ] {
+        image.put_text(
+            path,
+            0o644,
+            "deb http://snapshot.debian.org/archive/debian/20261101T000000Z trixie main\n",
+        );
+    }
+    overlay::put_sources(&mut image, &recipe);
+    let files: Vec<_> =
+        image.entries.iter().filter(|(_, entry)| matches!(entry.kind, Kind::File(_))).collect();
+    let [(path, entry)] = files.as_slice() else { panic!("{:?}", image.entries.keys()) };
+    assert_eq!(path.as_slice(), b"etc/apt/sources.list");
+    let Kind::File(Content::Bytes(bytes)) = &entry.kind else { panic!("{entry:?}") };
+    let text = String::from_utf8_lossy(bytes);
+    assert!(text.contains("trixie-security") && !text.contains("snapshot"), "{text}");
+}
+
 /// Without that a guest gets no security upgrade before its next golden.
 #[test]
 fn security_upgrades_are_on_in_the_image_by_a_timer_of_ours_with_jitter() {
@@ -102,6 +128,9 @@ fn an_invalid_recipe_is_refused() {
     assert!(refused("\"docker-cli\"", "\"docker-cli,x\""), "two packages in one");
     assert!(refused("\"docker-cli\"", "\"--hook\""), "an option");
     assert!(refused("\"trixie\"", "\"../trixie\""), "a path for a suite");
+    assert!(refused("deb http://deb", "deb [trusted=yes] http://deb"), "an option of a source");
+    assert!(refused("deb http://deb", "deb file:///srv"), "a source of one machine");
+    assert!(refused("debian-security/AS_OF", "debian-security"), "a snapshot of no time");
 }
 
 #[test]

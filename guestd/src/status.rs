@@ -10,7 +10,7 @@ use holdfast_protocol::bootstrap::Bootstrap;
 use holdfast_protocol::desired::VolumeKind;
 use holdfast_protocol::json::chain;
 use holdfast_protocol::local::hello::{RestartNeeded, UpgradeReport};
-use holdfast_protocol::local::{MountState, MountView, SelfView, StorageView};
+use holdfast_protocol::local::{ImageAge, MountState, MountView, SelfView, StorageView};
 use serde::Serialize;
 
 use crate::agent::{Agent, AgentError};
@@ -187,7 +187,7 @@ fn table(status: &Status) -> String {
             lines.push(("Agent", format!("{endpoint}, agentd {}", this.agent_version)));
             lines.push(("Guest", format!("{} ({})", this.name, this.uid)));
             lines.push(("Customer", this.customer.to_string()));
-            lines.push(("Golden", this.golden.to_string()));
+            lines.push(("Golden", golden(this)));
             let size = &this.size;
             lines.push((
                 "Size",
@@ -207,6 +207,13 @@ fn table(status: &Status) -> String {
         let _ = writeln!(text, "{name:<11} {value}");
     }
     text
+}
+
+/// The image with its age, where the agent knows it.
+fn golden(this: &SelfView) -> String {
+    let Some(ImageAge { built_at, days }) = this.golden_age else { return this.golden.to_string() };
+    let day = if days == 1 { "day" } else { "days" };
+    format!("{}, built {}, {days} {day} old", this.golden, built_at.strftime("%Y-%m-%d"))
 }
 
 fn volume(mount: &MountView) -> String {

@@ -353,11 +353,13 @@ pub struct AssumeYes {
 /// Of `holdfast golden`.
 #[derive(Debug, Subcommand)]
 pub enum GoldenCommand {
-    /// Show the images of one host, or of all hosts, which guests were made from each, and which images are old.
+    /// Show the images of one host, or of all hosts: where each was built, which guests were made from it, which are old.
     List {
         /// The host's name or id; by default all hosts.
         host: Option<String>,
     },
+    /// Compare the images of all hosts by what they were built of. Exit code 1 where the same inputs gave different images.
+    Compare,
 }
 
 /// Of `holdfast guest`.

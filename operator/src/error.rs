@@ -179,6 +179,22 @@ pub enum CliError {
         /// What is missing.
         missing: String,
     },
+    /// Images that cannot be trusted before it is known why.
+    #[error(
+        "golden images of the same inputs differ: {sentence}; approve none of them before it is known which builder is wrong"
+    )]
+    GoldensDiffer {
+        /// Which archive is on which hosts.
+        sentence: String,
+    },
+    /// The same, where an operator would sign for one of them.
+    #[error(
+        "golden images of the same inputs differ: {sentence}. Nothing was signed: find out which builder is wrong (`holdfast golden compare`), or add --although-builds-differ"
+    )]
+    DifferentBuilds {
+        /// Which archive is on which hosts.
+        sentence: String,
+    },
     /// No reason can be made of the file's name.
     #[error("give a reason with --reason: {0}")]
     Reason(&'static str),

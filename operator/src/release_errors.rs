@@ -47,7 +47,7 @@ pub enum ReleaseFileError {
     },
     #[error(
         "the name of {} does not show its kind, and no manifest was written: give it as --file KIND=PATH, with agent, \
-         guest_agent, golden, package or sbom as KIND",
+         guest_agent, golden, golden_manifest, package or sbom as KIND",
         path.display()
     )]
     Kind { path: PathBuf },

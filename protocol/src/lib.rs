@@ -57,6 +57,7 @@ pub mod envelope;
 pub mod escrow;
 pub mod generation;
 pub mod golden;
+pub mod golden_builds;
 pub mod guest_audit;
 pub mod host_label;
 pub mod host_maintenance;

@@ -44,6 +44,7 @@ pub mod restore_test;
 pub mod window;
 pub mod work;
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -136,6 +137,9 @@ pub struct SelfView {
     pub customer: CustomerId,
     /// The golden image it was made from.
     pub golden: GoldenVersion,
+    /// How old that image is, where the host knows when it was built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub golden_age: Option<ImageAge>,
     /// Its size, as desired.
     pub size: GuestSize,
     /// Its network, as desired.
@@ -144,6 +148,16 @@ pub struct SelfView {
     pub agent_version: String,
     /// What this token may do in a while.
     pub limits: Limits,
+}
+
+/// How old a golden image is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImageAge {
+    /// When it was built.
+    pub built_at: Timestamp,
+    /// Whole days since then, by the host's clock.
+    pub days: u32,
 }
 
 /// What a token may do in a while.

@@ -21,7 +21,7 @@ pub use self::address_filter::{AddressFilterFinding, AddressFilterState, address
 pub use self::age::FactAges;
 pub use self::builds::{AgentBuilds, FailedRelease, RefusedRelease};
 pub use self::field::{AppliedValue, FieldState, InForce};
-pub use self::golden::{GoldenReport, ImageStatus};
+pub use self::golden::{GoldenReport, ImageBuild, ImageOrigin, ImageStatus};
 pub use self::hardware::{
     DISKS_MAX, DiskFault, DiskHealth, DiskReading, DiskReport, HardwareName, HardwareSection, Heat,
     MemoryErrors, SENSORS_MAX, SensorReport, Temperature,
@@ -326,6 +326,9 @@ pub struct GuestReport {
     /// The golden image that it was made from, or will be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub golden: Option<GoldenVersion>,
+    /// When that image was built, where the image's manifest is on the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub golden_built_at: Option<Timestamp>,
     /// Its controller, once that said hello.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<ControllerReport>,

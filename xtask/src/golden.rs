@@ -121,6 +121,7 @@ pub fn made_of(recipe: &Path, image: Image, options: &BuildOptions) -> Result<Bu
         version: VersionChoice::Exact(options.version.clone()),
         existing: OnConflict::Replace,
         base_cache: if options.fresh { BaseCache::Renew } else { BaseCache::Reuse },
+        as_of: None,
         packing: Packing::Quick,
         now_s: std::time::UNIX_EPOCH.elapsed()?.as_secs(),
     };

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use holdfast_protocol::desired::DesiredGuest;
-use holdfast_protocol::id::MountPath;
+use holdfast_protocol::id::{GuestUid, MountPath};
 use holdfast_protocol::local::hello::{PROGRAMS_MAX, WHY_BYTES_MAX};
 use holdfast_protocol::local::window::STACKS_MAX;
-use holdfast_protocol::local::{Hello, HelloAnswer, MountState, MountView, SelfView, StorageView};
+use holdfast_protocol::local::{Hello, HelloAnswer, ImageAge, MountState, MountView, SelfView, StorageView};
 
 use super::auth::GuestScope;
 use super::envelope::Data;
@@ -85,11 +85,20 @@ pub(super) async fn itself(
         customer: guest.customer,
         // The golden that it was made from; the document may name another one by now.
         golden: scope.record().golden.clone(),
+        golden_age: golden_age(&local, scope.uid()),
         size: guest.size,
         network: guest.network,
         agent_version: env!("CARGO_PKG_VERSION").to_owned(),
         limits: LIMITS,
     }))
+}
+
+/// How old the image of a guest is, as the host was last seen.
+fn golden_age(local: &Local, uid: GuestUid) -> Option<ImageAge> {
+    let view = local.view.borrow();
+    let built_at = view.guests.iter().find(|guest| guest.uid == Some(uid))?.golden_built_at?;
+    let days = local.clock.now().duration_since(built_at).as_hours() / 24;
+    Some(ImageAge { built_at, days: u32::try_from(days).unwrap_or(0) })
 }
 
 pub(super) async fn storage(

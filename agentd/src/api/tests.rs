@@ -261,6 +261,15 @@ async fn a_new_guest_claims_says_hello_and_learns_who_it_is() {
         let storage: StorageView = world.get(WEB_AT, "/v1/storage", Some(&token)).await.data();
         assert_eq!(storage.volumes[0].state, state);
     }
+    assert_eq!(view.golden_age, None, "the host was not observed yet");
+    let built_at = world.clock.now() - jiff::SignedDuration::from_hours(50);
+    let seen = json!({ "uid": bootstrap.guest, "name": "web", "vmid": 100, "status": "managed", "run": "running",
+        "golden": "2026.11.1", "golden_built_at": built_at });
+    let guests = vec![serde_json::from_value(seen).unwrap()];
+    world.view.send_replace(Arc::new(HostSnapshot { guests, ..HostSnapshot::default() }));
+    let view: SelfView = world.get(WEB_AT, "/v1/self", Some(&token)).await.data();
+    let age = view.golden_age.unwrap();
+    assert_eq!((age.built_at, age.days), (built_at, 2));
 }
 
 #[tokio::test]

@@ -83,6 +83,7 @@ mod volume_check;
 
 use std::sync::Arc;
 
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::pin::Pin;
 use tokio::sync::watch;
 
@@ -128,6 +129,8 @@ pub struct Ports {
     pub failpoints: Arc<dyn Failpoints>,
     /// Who removes backups from backup servers, as the servers last reported.
     pub pruners: watch::Receiver<Arc<Pruners>>,
+    /// What keeps an approved image away that guests wait for.
+    pub golden_trouble: watch::Receiver<Option<ErrorBody>>,
     /// What tries the disks of storage targets.
     pub targets: TargetProbe,
 }
@@ -170,6 +173,7 @@ impl Ports {
             lines,
             failpoints: failpoint::from_environment(),
             pruners: watch::channel(Arc::default()).1,
+            golden_trouble: watch::channel(None).1,
             targets: TargetProbe::real(),
         }
     }

@@ -101,7 +101,7 @@ fn policy(settings: &Settings) -> Result<Policy, RunError> {
         let sha256 = named.transpose().map_err(|rule| refused(format!("golden[{index}].sha256"), rule))?;
         let archive = VolumeId::new(golden.archive.clone());
         let file = golden.file.clone();
-        goldens.insert(golden.version.clone(), Golden { archive, sha256, file, made_at: None });
+        goldens.insert(golden.version.clone(), Golden { archive, sha256, file, build: None });
     }
     Ok(Policy {
         range: VmidRange::try_from(proxmox.vmid_range)

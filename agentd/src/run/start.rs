@@ -14,7 +14,7 @@ use notify::Sender;
 use tokio::sync::watch;
 
 use super::parts::Parts;
-use super::{BoundListeners, RunError, Tasks, of_tests, tunnels};
+use super::{BoundListeners, RunError, Tasks, fetches, of_tests, tunnels};
 use crate::api::routes::{router, test_router};
 use crate::api::{ApiSettings, Local};
 use crate::execute::failpoint::{self, Failpoints};
@@ -48,7 +48,6 @@ use crate::settings::Settings;
 use crate::task::admin_socket::StatusTask;
 use crate::task::agent_update::AgentUpdateTask;
 use crate::task::break_glass::{BreakGlassTask, SharedStatus};
-use crate::task::controller_fetch::ControllerFetchTask;
 use crate::task::escrow::{EscrowTask, HubCopies};
 use crate::task::guest_audit::GuestAuditTask;
 use crate::task::hardware::HardwareTask;
@@ -83,6 +82,7 @@ struct Wires {
     heavy: HeavyLane,
     failpoints: Arc<dyn Failpoints>,
     pruners: watch::Sender<Arc<Pruners>>,
+    golden_trouble: watch::Sender<Option<ErrorBody>>,
     targets: TargetProbe,
 }
 
@@ -107,6 +107,7 @@ pub(super) fn start(
         heavy: HeavyLane::new(limits::HEAVY_AT_ONCE),
         failpoints: failpoint::from_environment(),
         pruners: watch::channel(Arc::default()).0,
+        golden_trouble: watch::channel(None).0,
         targets: TargetProbe::real(),
         contact: watch::channel(Contact {
             reached_at: None,
@@ -134,7 +135,9 @@ pub(super) fn start(
     start_tellers(&mut tasks, &parts, &wires, (at_guests, refused_files), stop);
     start_storage(&mut tasks, &parts, &wires, stop);
     start_evidence(&mut tasks, settings, &parts, stop);
-    start_controller_fetch(&mut tasks, &parts, &wires, stop);
+    fetches::start_controllers(&mut tasks, &parts, wires.missing_controllers.clone(), stop);
+    let images = (wires.view.subscribe(), wires.golden_trouble.clone());
+    fetches::start_goldens(&mut tasks, (settings, &parts), images.0, images.1, stop);
     start_upkeep(&mut tasks, settings, &parts, &wires, stop);
     tunnels::start(&mut tasks, &settings.tunnel, &parts, wires.tunnels.clone(), stop);
     start_hub_alarm(&mut tasks, settings, &parts, &wires, stop)?;
@@ -396,23 +399,6 @@ fn start_evidence(tasks: &mut Tasks, settings: &Settings, parts: &Parts, stop: &
     });
 }
 
-/// Builds of the guest agent, from the hub.
-fn start_controller_fetch(tasks: &mut Tasks, parts: &Parts, wires: &Wires, stop: &Stop) {
-    let fetch = ControllerFetchTask {
-        store: parts.store.clone(),
-        folder: parts.folder.clone(),
-        dial: Arc::new(Hub::enrolled),
-        artifacts: parts.artifacts.clone(),
-        missing: wires.missing_controllers.clone(),
-        clock: Arc::clone(&parts.clock),
-    };
-    let stop = stop.clone();
-    tasks.spawn(async move {
-        fetch.run(stop).await;
-        "controller_fetch"
-    });
-}
-
 /// An orderly stop, as systemd would ask for it; systemd then starts the agent again.
 fn stop_this_process() {
     if let Err(error) =
@@ -496,8 +482,10 @@ fn start_reconcile(
     let (scratch, failpoints) = (parts.scratch.clone(), Arc::clone(&wires.failpoints));
     let (pruners, artifacts) = (wires.pruners.subscribe(), parts.artifacts.clone());
     let (targets, missing_controllers) = (wires.targets.clone(), wires.missing_controllers.subscribe());
+    let golden_trouble = wires.golden_trouble.subscribe();
     let ports = Ports {
         missing_controllers,
+        golden_trouble,
         scratch,
         lines,
         heavy,

@@ -82,7 +82,7 @@ async fn root(pve: &dyn Pve, golden: &Golden) -> Option<u64> {
 }
 
 /// Adds the goldens that were built into root's folder since, and names them all. An entry that root wrote stays as
-/// root wrote it, and learns when its archive was built.
+/// root wrote it, and learns how its archive was made.
 pub(super) async fn stored(policy: &mut Policy) -> Vec<GoldenVersion> {
     let Some(dump) = policy.golden_dump.clone() else { return Vec::new() };
     let folder = dump.folder.clone();
@@ -108,12 +108,12 @@ pub(super) async fn stored(policy: &mut Policy) -> Vec<GoldenVersion> {
 }
 
 fn add(goldens: &mut BTreeMap<GoldenVersion, Golden>, storage: &StorageName, image: StoredImage) {
-    let made_at = golden_dump::made_at(&image.manifest);
+    let build = Some(image.manifest.image_build());
     let archive = VolumeId::new(format!("{storage}:backup/{}", image.manifest.archive));
-    let built = Golden { archive: archive.clone(), sha256: None, file: image.archive, made_at };
+    let built = Golden { archive: archive.clone(), sha256: None, file: image.archive, build: build.clone() };
     let known = goldens.entry(image.manifest.version).or_insert(built);
     if known.archive == archive {
-        known.made_at = made_at;
+        known.build = build;
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
             archive: VolumeId::new(archive),
             sha256: Sha256Hex::try_from(digest.clone()).ok(),
             file: "/root/it".into(),
-            made_at: None,
+            build: None,
         };
         let version = |text: &str| GoldenVersion::try_from(text.to_owned()).unwrap();
         let mut goldens = BTreeMap::from([
@@ -170,7 +170,10 @@ mod tests {
             add(&mut goldens, &"dump".parse().unwrap(), image);
         }
         let at = |second| Timestamp::from_second(second).ok();
-        let all: Vec<_> = goldens.values().map(|one| (one.made_at, one.sha256.is_some())).collect();
+        let all: Vec<_> = goldens
+            .values()
+            .map(|one| (one.build.as_ref().and_then(|build| build.built_at), one.sha256.is_some()))
+            .collect();
         assert_eq!(all, [(at(60), true), (None, true), (at(180), false)]);
     }
 }

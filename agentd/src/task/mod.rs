@@ -7,6 +7,7 @@
 //! | [`controller_fetch`] | fetches approved builds of the guest agent |
 //! | `due` | not a loop: jobs whose delay is over |
 //! | [`escrow`] | keeps the copies of wrapped keys as they should be |
+//! | [`golden_fetch`] | fetches approved golden images that guests wait for |
 //! | [`guest_audit`] | sends audit records about guests to the hub |
 //! | [`hardware`] | reads the hardware |
 //! | [`hub_alarm`] | announces by its own channel that the hub does not answer |
@@ -36,6 +37,7 @@ pub mod controller_fetch;
 #[path = "../../../tests/support/enrolled_agent.rs"]
 mod enrolled_agent;
 pub mod escrow;
+pub mod golden_fetch;
 pub mod guest_audit;
 pub mod hardware;
 pub mod hub_alarm;

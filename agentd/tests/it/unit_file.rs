@@ -105,6 +105,37 @@ fn the_reading_of_the_disks_has_two_capabilities_and_no_network() {
     judge("holdfast-hardware.service", 20);
 }
 
+/// It is root to read the agent's folder and to write to its own; what may come in is in the release keys.
+#[test]
+fn the_publisher_of_images_has_one_capability_and_no_network() {
+    let text = std::fs::read_to_string(unit_path("holdfast-golden-publish@.service")).unwrap();
+    assert_eq!(values(&text, "CapabilityBoundingSet"), ["CAP_DAC_READ_SEARCH"]);
+    assert_eq!(values(&text, "PrivateNetwork"), ["yes"]);
+    // No word of the caller's reaches it.
+    assert_eq!(values(&text, "ExecStart"), ["/usr/lib/holdfast/holdfast-golden publish --output json"]);
+    let socket = std::fs::read_to_string(unit_path("holdfast-golden-publish.socket")).unwrap();
+    assert_eq!(values(&socket, "ListenStream"), ["/run/holdfast-golden-publish.sock"]);
+    assert_eq!(
+        (values(&socket, "SocketMode"), values(&socket, "SocketGroup")),
+        (vec!["0660"], vec!["holdfast"])
+    );
+    judge("holdfast-golden-publish@.service", 15);
+}
+
+/// The build of the month has what a build by hand has, and no caller.
+#[test]
+fn the_build_by_timer_is_the_build_by_hand() {
+    let read = |name: &str| std::fs::read_to_string(unit_path(name)).unwrap();
+    let (timed, asked) = (read("holdfast-golden-build.service"), read("holdfast-golden@.service"));
+    for key in
+        ["CapabilityBoundingSet", "SystemCallFilter", "ProtectSystem", "DeviceAllow", "RestrictNamespaces"]
+    {
+        assert_eq!(values(&timed, key), values(&asked, key), "{key}");
+    }
+    assert_eq!(values(&timed, "ExecStart"), ["/usr/lib/holdfast/holdfast-golden build --as-of month"]);
+    judge("holdfast-golden-build.service", 40);
+}
+
 /// They are root, for one capability each. Systemd counts in tenths.
 #[test]
 fn break_glass_has_one_capability_no_network_and_two_folders() {

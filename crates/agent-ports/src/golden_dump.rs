@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use holdfast_protocol::golden::{GoldenManifest, MANIFEST_BYTES_MAX};
 use holdfast_protocol::json::{self, JsonError};
-use jiff::Timestamp;
 
 /// A host keeps a dozen; more than this is a mistake.
 const MANIFESTS_MAX: usize = 256;
@@ -69,12 +68,6 @@ pub fn read(folder: &Path) -> Result<(Vec<StoredImage>, Vec<GoldenDumpError>), G
     }
     found.sort_by_key(|golden| golden.manifest.version.age_key());
     Ok((found, wrong))
-}
-
-/// When it was built, where the builder's clock gave a plausible time.
-#[must_use]
-pub fn made_at(manifest: &GoldenManifest) -> Option<Timestamp> {
-    Timestamp::from_second(i64::try_from(manifest.build.made_at_s).ok()?).ok()
 }
 
 fn one(path: &Path) -> Result<StoredImage, GoldenDumpError> {

@@ -5,6 +5,7 @@
 //! strictly. Deliberately absent: options, paths and devices; only root's policy sets them.
 
 mod golden;
+mod golden_publish;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -19,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
 pub use golden::{BuiltGolden, BuiltHow, GoldenStage};
+pub use golden_publish::PublishedGolden;
 
 /// Sixty-four targets with their refusals are a tenth of it.
 const ANSWER_BYTES_MAX: u64 = 256 * 1024;
@@ -122,6 +124,9 @@ pub enum HelperError {
         #[source]
         source: std::io::Error,
     },
+    /// An older package, or a unit that was switched off.
+    #[error("{} is not there: `systemctl enable --now holdfast-golden-publish.socket`", .0.display())]
+    NoPublisher(PathBuf),
     /// The connection or the pipe broke.
     #[error("the helper broke off: its journal says why (`journalctl -t holdfast-helper`)")]
     Broken(#[source] std::io::Error),

@@ -58,6 +58,7 @@ pub mod clock;
 pub mod disk_marker;
 pub mod escrow_copy;
 pub mod golden_dump;
+pub mod golden_folder;
 pub mod guest_address;
 pub mod hardware;
 pub mod helper;

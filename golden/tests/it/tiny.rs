@@ -28,6 +28,7 @@ pub fn tiny(out: &Path, existing: OnConflict) -> Option<anyhow::Result<Built>> {
         version: VersionChoice::NextOfMonth(NOW_S),
         existing,
         base_cache: BaseCache::Discard,
+        as_of: None,
         packing: Packing::Quick,
         now_s: NOW_S,
     };

@@ -253,6 +253,7 @@ async fn whoami(State(shared): State<Shared>, headers: HeaderMap) -> Response {
     }
     answer(serde_json::json!({
         "uid": Uuid::from_u128(7), "name": "web-1", "customer": "acme", "golden": "2026.11.1",
+        "golden_age": { "built_at": "2026-11-01T02:00:00Z", "days": 20 },
         "size": { "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 },
         "network": { "bridge": "vmbr0", "address": "10.66.0.91/24" },
         "agent_version": "0.1.0",

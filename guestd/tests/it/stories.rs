@@ -30,7 +30,15 @@ async fn a_bootstrap_token_is_exchanged_once_and_hellos_follow() {
     let table = guest.status("table");
     let text = String::from_utf8(table.stdout).unwrap();
     assert_eq!(table.status.code(), Some(0), "{text}");
-    for words in ["running", "serving", "web-1", "acme", "10.66.0.91/24", "db on /srv/db, 4 GiB, hot"] {
+    for words in [
+        "running",
+        "serving",
+        "web-1",
+        "acme",
+        "10.66.0.91/24",
+        "db on /srv/db, 4 GiB, hot",
+        "built 2026-11-01, 20 days old",
+    ] {
         assert!(text.contains(words), "{words} is missing:\n{text}");
     }
     let json: Value = serde_json::from_slice(&guest.status("json").stdout).unwrap();

@@ -209,6 +209,7 @@ fn guest(number: u32) -> GuestReport {
         lock: None,
         volumes: Vec::new(),
         golden: None,
+        golden_built_at: None,
         controller: None,
         protection: None,
         conditions: Vec::new(),

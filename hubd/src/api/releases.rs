@@ -1,6 +1,6 @@
 //! Signed releases: left and deleted by operators, read by hosts.
 //!
-//! `/v1/releases` and `/v1/agent/releases/{version}`. The hub checks that a release has the form of one, and no signature.
+//! `/v1/releases`, `/v1/agent/releases/{version}` and `/v1/agent/artifacts/{sha256}/release`. The hub checks that a release has the form of one, and no signature.
 
 use std::sync::Arc;
 
@@ -92,6 +92,20 @@ pub(super) async fn for_agent(
 ) -> Result<Answer<ReleaseText>, ApiError> {
     let host = paced(&hub, agent, ids)?;
     let found = hub.store.release_for_host(host, version(&named)?).await?;
+    let signed = found.ok_or_else(|| ApiError::not_found("release"))?;
+    Ok(Answer(StatusCode::OK, ReleaseText { signed }))
+}
+
+/// The release that names a file. A text that is no digest names none.
+pub(super) async fn naming(
+    State(hub): State<Arc<Hub>>,
+    agent: Agent,
+    ids: Ids,
+    Path(named): Path<String>,
+) -> Result<Answer<ReleaseText>, ApiError> {
+    let host = paced(&hub, agent, ids)?;
+    let digest = Sha256Text::try_from(named).map_err(|_| ApiError::not_found("release"))?;
+    let found = hub.store.naming_release_for_host(host, digest).await?;
     let signed = found.ok_or_else(|| ApiError::not_found("release"))?;
     Ok(Answer(StatusCode::OK, ReleaseText { signed }))
 }

@@ -146,6 +146,7 @@ mod tests {
             lock: None,
             volumes: Vec::new(),
             golden: None,
+            golden_built_at: None,
             controller: None,
             protection: None,
             conditions: Vec::new(),

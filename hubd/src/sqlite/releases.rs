@@ -236,6 +236,19 @@ impl Releases for Sqlite {
         self.for_admitted("look up a file of a release", host, move |tx| size(tx, &digest)).await
     }
 
+    async fn naming_release_for_host(
+        &self,
+        host: AskingHost,
+        digest: Sha256Text,
+    ) -> Result<Option<String>, WriteError<IdentityError>> {
+        self.for_admitted("find the release of a file", host, move |tx| {
+            let sql = "SELECT signed FROM releases WHERE version IN (SELECT version FROM release_files WHERE sha256 = ?1)
+                       ORDER BY expires_at DESC LIMIT 1";
+            tx.prepare_cached(sql)?.query_row([digest.as_str()], |row| row.get(0)).optional()
+        })
+        .await
+    }
+
     async fn release_for_host(
         &self,
         host: AskingHost,

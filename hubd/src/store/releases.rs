@@ -104,6 +104,16 @@ pub trait Releases: Send + Sync {
         digest: Sha256Text,
     ) -> Result<Option<u64>, WriteError<IdentityError>>;
 
+    /// The signed release that names a digest, for a host. Of several, the one that ends last.
+    ///
+    /// # Errors
+    /// [`IdentityError`].
+    async fn naming_release_for_host(
+        &self,
+        host: AskingHost,
+        digest: Sha256Text,
+    ) -> Result<Option<String>, WriteError<IdentityError>>;
+
     /// The signed release of a version, for a host.
     ///
     /// # Errors

@@ -113,6 +113,9 @@ async fn a_release_is_left_uploaded_fetched_and_deleted() {
 
     let text: ReleaseText = host.client.get("/v1/agent/releases/2026.11.1").await.data(StatusCode::OK);
     assert_eq!(SignedRelease::parse(text.signed.as_bytes()).unwrap(), first);
+    let path = format!("/v1/agent/artifacts/{}/release", Sha256Text::of(&package).as_str());
+    let text: ReleaseText = host.client.get(&path).await.data(StatusCode::OK);
+    assert_eq!(SignedRelease::parse(text.signed.as_bytes()).unwrap(), first);
     let response = host.fetch(&agentd, None).await;
     assert_eq!(
         (response.status(), response.headers()["accept-ranges"].as_bytes()),

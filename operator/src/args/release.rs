@@ -70,11 +70,11 @@ pub struct ManifestArgs {
     /// Write the manifest to this file. It must not be there yet.
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
-    /// A file whose name does not show its kind: agent, guest_agent, golden, package or sbom; repeat for each.
+    /// A file whose name does not show its kind: agent, guest_agent, golden, golden_manifest, package or sbom; repeat for each.
     #[arg(long = "file", value_name = "KIND=PATH", value_parser = kind_and_path)]
     pub files: Vec<(ReleaseFileKind, PathBuf)>,
-    /// Files whose names show their kinds: agentd, guestd, *.deb, *.cdx.json, and archives of images (*.tar.zst, *.tar.gz,
-    /// *.tar.xz).
+    /// Files whose names show their kinds: agentd, guestd, *.deb, *.cdx.json, *.spdx.json, archives of images (*.tar.zst,
+    /// *.tar.gz, *.tar.xz) and their manifests (golden-*.json).
     #[arg(value_name = "PATH", required_unless_present = "files")]
     pub paths: Vec<PathBuf>,
 }

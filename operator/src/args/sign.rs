@@ -87,6 +87,9 @@ pub struct SignArgs {
     /// Sign the job draft in this file, as the host wrote it (`agentd golden approve-request`).
     #[arg(long, value_name = "FILE", conflicts_with = "policy", help_heading = "Instead of what waits")]
     pub draft: Option<PathBuf>,
+    /// Approve a golden image although builders made different images of the same inputs.
+    #[arg(long, help_heading = "Instead of what waits")]
+    pub although_builds_differ: bool,
     /// Open this way into the host for a person, for a bounded time: by its name in root's settings there.
     #[arg(long, value_name = "WAY", value_parser = way, conflicts_with_all = ["what", "also", "policy", "draft", "act"], help_heading = "Instead of what waits")]
     pub break_glass: Option<WayName>,

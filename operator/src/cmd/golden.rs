@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use holdfast_protocol::golden_builds::{Agreement, ComparedBuilds};
 use holdfast_protocol::id::{GoldenVersion, HostName};
+use holdfast_protocol::job::act::{Act, ReleaseKind};
 use holdfast_protocol::operator::{HostDetail, HostState, HostView};
-use holdfast_protocol::report::{GoldenReport, ImageStatus, Sections};
+use holdfast_protocol::report::{GoldenReport, ImageBuild, ImageStatus, Sections};
 use serde::Serialize;
 
 use crate::args::GoldenCommand;
@@ -22,6 +24,10 @@ pub struct ImageOnHost {
     pub sha256: Option<String>,
     /// Whether guests may be made from it; none where the archive is gone.
     pub status: Option<ImageStatus>,
+    /// How it was made, where its manifest is on the host.
+    pub build: Option<ImageBuild>,
+    /// Whether builders of the same inputs agree, as far as hosts report.
+    pub agreement: Option<Agreement>,
     /// The guests that came from it.
     pub guests: Vec<String>,
     /// The newest version that this host may make guests from, where that is newer than this one.
@@ -29,36 +35,130 @@ pub struct ImageOnHost {
 }
 
 pub async fn run(command: GoldenCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
-    let GoldenCommand::List { host } = command;
-    let names = match host {
-        Some(host) => vec![host],
-        None => {
-            let hosts: Vec<HostView> = hub.list(&["v1", "hosts"], &[], WHOLE).await?;
-            let kept = hosts.iter().filter(|host| host.state != HostState::Revoked);
-            kept.map(|host| host.id.to_string()).collect()
-        }
+    match command {
+        GoldenCommand::List { host } => list(host, hub, screen).await,
+        GoldenCommand::Compare => compare(hub, screen).await,
+    }
+}
+
+async fn list(host: Option<String>, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+    // What others built of the same inputs matters for one host, too.
+    let hosts = all_hosts(hub).await?;
+    let builds = compared(&hosts);
+    let is_named = |detail: &&HostDetail| {
+        host.as_ref()
+            .is_none_or(|named| *named == detail.host.name.as_str() || *named == detail.host.id.to_string())
     };
     let mut goldens = Vec::new();
-    for name in names {
-        let detail: HostDetail = hub.get(&["v1", "hosts", &name]).await?;
-        goldens.extend(images_on_host(&detail.host.name, &detail.sections));
+    for detail in hosts.iter().filter(is_named) {
+        goldens.extend(images_on_host(&detail.host.name, &detail.sections, &builds));
+    }
+    if let Some(named) = host.as_ref().filter(|_| !hosts.iter().any(|detail| is_named(&detail))) {
+        // The hub's own sentence for a host that there is not.
+        let _unknown: HostDetail = hub.get(&["v1", "hosts", named]).await?;
     }
     screen.show(&goldens, |goldens, style| render::golden::goldens(goldens, style))
 }
 
+async fn compare(hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+    let builds = compared(&all_hosts(hub).await?);
+    screen.show(&builds, |builds, style| render::golden::compared(builds, style))?;
+    match differing(&builds) {
+        Some(sentence) => Err(CliError::GoldensDiffer { sentence }),
+        None => Ok(()),
+    }
+}
+
+/// Which hosts have different images of the same inputs, in words.
+fn differing(builds: &[ComparedBuilds]) -> Option<String> {
+    let differ = builds.iter().filter(|builds| builds.agreement() == Agreement::Differ);
+    let sentences: Vec<String> = differ.map(ComparedBuilds::sentence).collect();
+    (!sentences.is_empty()).then(|| sentences.join("; and "))
+}
+
+/// What the hub knows of every host that is not revoked.
+async fn all_hosts(hub: &Hub) -> Result<Vec<HostDetail>, CliError> {
+    let hosts: Vec<HostView> = hub.list(&["v1", "hosts"], &[], WHOLE).await?;
+    let mut details = Vec::new();
+    for host in hosts.iter().filter(|host| host.state != HostState::Revoked) {
+        details.push(hub.get(&["v1", "hosts", &host.id.to_string()]).await?);
+    }
+    Ok(details)
+}
+
+/// The images of all hosts, by what they were built of.
+fn compared(hosts: &[HostDetail]) -> Vec<ComparedBuilds> {
+    let images = hosts.iter().flat_map(|detail| {
+        let goldens = detail.sections.host.iter().flat_map(|host| &host.goldens);
+        goldens.map(|image| (&detail.host.name, image))
+    });
+    ComparedBuilds::of(images)
+}
+
+/// What an operator should know of the builds before signing for an image, as lines; nothing for other jobs.
+///
+/// # Errors
+/// [`CliError::DifferentBuilds`], where builders disagree and the operator did not say that this is known.
+pub async fn before_approval(
+    act: &Act,
+    hub: &Hub,
+    difference: DifferenceKnown,
+) -> Result<Option<String>, CliError> {
+    let Act::ApproveRelease(args) = act else { return Ok(None) };
+    if args.kind != ReleaseKind::Golden {
+        return Ok(None);
+    }
+    let sha256 = args.sha256.as_str();
+    let builds = compared(&all_hosts(hub).await?);
+    let Some(builds) = builds.iter().find(|builds| builds.has(sha256)) else {
+        return Ok(Some("Builds: no host reports how this image was built.\n".to_owned()));
+    };
+    let sentence = builds.sentence();
+    match (builds.agreement(), difference) {
+        (Agreement::Agree, _) => Ok(Some(format!("Builds agree: {sentence}.\n"))),
+        (Agreement::Single, _) => {
+            Ok(Some(format!("Builds: one builder, nothing to compare with: {sentence}.\n")))
+        }
+        (Agreement::Differ, DifferenceKnown::Yes) => {
+            Ok(Some(format!("BUILDS DIFFER, of the same inputs: {sentence}.\n")))
+        }
+        (Agreement::Differ, DifferenceKnown::No) => Err(CliError::DifferentBuilds { sentence }),
+    }
+}
+
+/// Whether the operator said that builders of an image disagree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DifferenceKnown {
+    Yes,
+    No,
+}
+
 /// Every version that is stored on a host or that a guest there came from; the newest first.
-pub fn images_on_host(host: &HostName, sections: &Sections) -> Vec<ImageOnHost> {
+pub fn images_on_host(host: &HostName, sections: &Sections, builds: &[ComparedBuilds]) -> Vec<ImageOnHost> {
     let mut found: BTreeMap<_, ImageOnHost> = BTreeMap::new();
     let empty = |version: &GoldenVersion| ImageOnHost {
         host: host.clone(),
         version: version.clone(),
         sha256: None,
         status: None,
+        build: None,
+        agreement: None,
         guests: Vec::new(),
         newer: None,
     };
-    for GoldenReport { version, sha256, status, .. } in sections.host.iter().flat_map(|host| &host.goldens) {
-        let golden = ImageOnHost { sha256: sha256.clone(), status: Some(*status), ..empty(version) };
+    for GoldenReport { version, sha256, status, build, .. } in
+        sections.host.iter().flat_map(|host| &host.goldens)
+    {
+        let of_these = build
+            .as_ref()
+            .and_then(|build| builds.iter().find(|one| one.inputs_sha256 == build.inputs_sha256));
+        let golden = ImageOnHost {
+            sha256: sha256.clone(),
+            status: Some(*status),
+            agreement: of_these.map(ComparedBuilds::agreement),
+            build: build.clone(),
+            ..empty(version)
+        };
         found.insert(version.age_key(), golden);
     }
     for guest in sections.guests.iter().flatten() {

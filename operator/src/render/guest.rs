@@ -11,12 +11,16 @@ use jiff::Timestamp;
 
 use super::sparkline;
 use super::table::{Field, NOTHING, Tone, list, plain, table};
-use super::time::{span, stamp, when};
+use super::time::{ago, span, stamp, when};
 use crate::progress::status_word;
 use crate::screen::Style;
 
 pub const HEADER: [&str; 10] =
     ["NAME", "HOST", "VMID", "STATUS", "RUN", "WANTED", "ADDRESS", "CONTROLLER", "PROTECTED", "NOTES"];
+
+/// Where the image stands among them, on a screen that has room for it.
+const IMAGE_AT: usize = 9;
+const IMAGE_FROM_COLUMNS: u16 = 140;
 
 /// Guests, those that need a person first.
 pub fn guests(guests: &[(&HostName, &GuestReport)], style: Style) -> String {
@@ -27,7 +31,17 @@ pub fn guests(guests: &[(&HostName, &GuestReport)], style: Style) -> String {
     sorted.sort_by_key(|(host, guest)| {
         (urgency(guest.status), super::protection::rank(guest), *host, &guest.name, guest.vmid)
     });
-    table(&HEADER, sorted.iter().map(|(host, guest)| row(host, guest)), style)
+    if style.columns.is_some_and(|columns| columns < IMAGE_FROM_COLUMNS) {
+        return table(&HEADER, sorted.iter().map(|(host, guest)| row(host, guest)), style);
+    }
+    let mut header = HEADER.to_vec();
+    header.insert(IMAGE_AT, "IMAGE");
+    let rows = sorted.iter().map(|(host, guest)| {
+        let mut row = row(host, guest);
+        row.insert(IMAGE_AT, plain(guest.golden.as_ref().map_or(NOTHING, |golden| golden.as_str())));
+        row
+    });
+    table(&header, rows, style)
 }
 
 const fn urgency(status: GuestStatus) -> u8 {
@@ -152,6 +166,7 @@ pub fn guest(host: &HostName, guest: &GuestReport, now: Timestamp) -> String {
     pairs.extend(guest.configuration_as_of.map(read));
     let lock = guest.lock.as_ref();
     pairs.extend(lock.map(|lock| ("Lock", format!("{}, seen since {}", lock.kind, when(lock.since, now)))));
+    pairs.extend(image(guest, now).map(|image| ("Image", image)));
     pairs.extend(guest.levels.map(|levels| ("Levels", level_words(levels))));
     pairs.extend(guest.address_filter.map(|state| ("Firewall", state.words().to_owned())));
     pairs.push(match &guest.controller {
@@ -167,6 +182,14 @@ pub fn guest(host: &HostName, guest: &GuestReport, now: Timestamp) -> String {
     pairs.extend(guest.conditions.iter().map(|note| ("Note", format!("{} [{}]", note.message, note.code))));
     pairs.extend(guest.fields.iter().map(|state| ("Field", field(state, now))));
     list(&pairs)
+}
+
+/// The golden image, and how old it is, where the host knows that.
+fn image(guest: &GuestReport, now: Timestamp) -> Option<String> {
+    let golden = guest.golden.as_ref()?;
+    let built =
+        guest.golden_built_at.map(|at| format!(", built {} ({})", at.strftime("%Y-%m-%d"), ago(at, now)));
+    Some(format!("{golden}{}", built.unwrap_or_default()))
 }
 
 /// From how much use on there is a condition.

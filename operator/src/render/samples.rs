@@ -4,6 +4,7 @@ use holdfast_protocol::audit::{AuditLine, Fields, chain, hex};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::condition::ConditionSet;
 use holdfast_protocol::desired::DesiredDocument;
+use holdfast_protocol::golden_builds::ComparedBuilds;
 use holdfast_protocol::guest_audit::GuestAuditView;
 use holdfast_protocol::id::{GuestUid, OperationId};
 use holdfast_protocol::local::audit::AuditRecord;
@@ -167,7 +168,7 @@ pub fn guests() -> Vec<GuestReport> {
     let size = json!({ "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 });
     read(json!([
         { "uid": id(1), "name": "web-1", "vmid": 120, "status": "managed", "run": "running", "wanted": "running",
-          "run_as_of": "2026-11-21T02:55:10Z", "configuration_as_of": "2026-11-21T02:51:00Z", "size": size, "address": "10.66.0.91/24", "address_filter": "no_flag",
+          "golden": "2026.11.1", "golden_built_at": "2026-11-01T02:00:00Z", "run_as_of": "2026-11-21T02:55:10Z", "configuration_as_of": "2026-11-21T02:51:00Z", "size": size, "address": "10.66.0.91/24", "address_filter": "no_flag",
           "levels": { "cpu_percent": 95, "memory_percent": 80, "root_disk_percent": 90 }, "protection": protected(),
           "controller": { "version": "0.1.0", "hello_at": "2026-11-21T02:59:30Z", "health": "well" } },
         { "uid": id(2), "name": "web-2", "vmid": 121, "status": "managed", "run": "running", "wanted": "running",
@@ -338,6 +339,19 @@ pub fn sections() -> Sections {
     sections
 }
 
+/// Builders that agree on one image and differ on another; a third image was built once.
+pub fn compared() -> Vec<ComparedBuilds> {
+    let archive = |start: &str, version: &str, built: &[&str], received: &[&str]| {
+        json!({ "sha256": start.repeat(32),
+        "versions": [version], "built_by": built, "received_by": received })
+    };
+    read(json!([
+        { "inputs_sha256": "0a".repeat(32), "archives": [archive("cd", "2026.11.10", &["box7", "box8"], &["box9"])] },
+        { "inputs_sha256": "0b".repeat(32), "archives": [archive("ef", "2026.12.1", &["box7"], &[]), archive("ee", "2026.12.1", &["box8"], &[])] },
+        { "inputs_sha256": "0c".repeat(32), "archives": [archive("ab", "2026.11.9", &["box7"], &[])] },
+    ]))
+}
+
 /// Three goldens, of which the newest waits, and guests of two of them and of one that is gone.
 pub fn with_goldens() -> Sections {
     let digest = |start: &str| start.repeat(32);
@@ -346,8 +360,10 @@ pub fn with_goldens() -> Sections {
         "host": { "node": "pve", "proxmox_version": "9.2.11", "cpus": 16, "memory_bytes": 1, "memory_used_bytes": 1,
             "storages": [], "goldens": [
                 { "version": "2026.11.9", "sha256": digest("ab"), "status": "approved" },
-                { "version": "2026.11.10", "sha256": digest("cd"), "status": "approved" },
-                { "version": "2026.12.1", "sha256": digest("ef"), "status": "waiting" } ] },
+                { "version": "2026.11.10", "sha256": digest("cd"), "status": "approved", "build": {
+                    "built_at": "2026-11-10T02:00:00Z", "inputs_sha256": digest("0a"), "size_bytes": 151_000_000, "origin": "built" } },
+                { "version": "2026.12.1", "sha256": digest("ef"), "status": "waiting", "build": {
+                    "built_at": "2026-11-20T02:00:00Z", "inputs_sha256": digest("0b"), "size_bytes": 151_000_000, "origin": "received" } } ] },
         "guests": [guest("web-1", "2026.11.9"), guest("web-2", "2026.11.10"), guest("mail", "2026.08.1")],
     }))
 }

@@ -87,8 +87,11 @@ fn guest_list() {
 #[test]
 fn golden_list() {
     let sections = samples::with_goldens();
-    let images_on_host = crate::cmd::golden::images_on_host(&"box7".parse().unwrap(), &sections);
+    let images_on_host =
+        crate::cmd::golden::images_on_host(&"box7".parse().unwrap(), &sections, &samples::compared());
     assert_snapshot!(golden::goldens(&images_on_host, PLAIN));
+    assert_snapshot!("golden_compare", golden::compared(&samples::compared(), PLAIN));
+    assert_snapshot!("golden_compare_empty", golden::compared(&[], PLAIN));
 }
 
 #[test]

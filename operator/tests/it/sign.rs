@@ -280,6 +280,7 @@ async fn operator_jobs_name_the_guest_as_reported() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_draft_file_of_a_host_is_signed() {
     let (hub, folder) = (hub().await, tempfile::tempdir().unwrap());
+    hub.on("GET /v1/hosts", Reply::Data(json!({ "items": [] })));
     let ada = key(folder.path(), "ada");
     let file = folder.path().join("job.json");
     let draft = json!({ "schema": "holdfast.job-draft/v1", "verb": "approve_release", "target": { "kind": "host" },
@@ -298,8 +299,67 @@ async fn a_draft_file_of_a_host_is_signed() {
     let output = sign(&draft);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).contains(&"ab".repeat(32)), "the digest is shown whole: {}", stderr(&output));
+    assert!(stderr(&output).contains("no host reports how this image was built"), "{}", stderr(&output));
     let job = SignedJob::parse(std::fs::read_to_string(&file).unwrap().as_bytes()).unwrap();
     assert_eq!(Payload::parse(&job.payload).unwrap().act.verb(), Verb::ApproveRelease);
+}
+
+/// Two builders that made different bytes of the same inputs: no signature by accident.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_on_which_builders_differ_is_signed_only_when_that_is_said() {
+    let (hub, folder) = (hub().await, tempfile::tempdir().unwrap());
+    let ada = key(folder.path(), "ada");
+    let host = |number: u8| {
+        json!({ "id": format!("018f3c1e-6b1f-7c1d-9d0a-0000000000{number:02}"), "name": format!("box{number}"),
+            "state": "online", "wanted": 1, "held": 1, "guests_running": 0, "guests": 0, "attention": 0,
+            "certificate_ends_at": "2026-12-20T00:00:00Z" })
+    };
+    hub.on("GET /v1/hosts", Reply::Data(json!({ "items": [host(1), host(2)] })));
+    let built = |number: u8, archive: &str| {
+        let image = json!({ "version": "2026.11.1", "sha256": archive.repeat(32), "status": "waiting", "build": {
+            "built_at": "2026-11-02T02:00:00Z", "inputs_sha256": "0a".repeat(32), "size_bytes": 1, "origin": "built" } });
+        let section = json!({ "node": "pve", "proxmox_version": "9.2.11", "cpus": 16, "memory_bytes": 1,
+            "memory_used_bytes": 1, "storages": [], "goldens": [image] });
+        let path = format!("GET /v1/hosts/018f3c1e-6b1f-7c1d-9d0a-0000000000{number:02}");
+        hub.on(&path, Reply::Data(json!({ "host": host(number), "sections": { "host": section } })));
+    };
+    let draft = json!({ "schema": "holdfast.job-draft/v1", "verb": "approve_release", "target": { "kind": "host" },
+        "args": { "kind": "golden", "version": "2026.11.1", "sha256": "ab".repeat(32) } });
+    let draft = hub.file("approve.json", &draft.to_string());
+    let sign = |more: &[&str], file: &str| {
+        let file = folder.path().join(file);
+        let words =
+            ["sign", "box1", "--key", ada.to_str().unwrap(), "--reason", "November", "--confirm", "box1"];
+        let files = ["--draft", draft.to_str().unwrap(), "--out", file.to_str().unwrap()];
+        (hub.holdfast(&[&words[..], &files, more].concat()), file)
+    };
+    built(1, "ab");
+    // For each of the three commands that follow.
+    for _ in 0..3 {
+        built(2, "cd");
+    }
+    let differ = "abababababab built by box1; cdcdcdcdcdcd built by box2";
+    let (refused, file) = sign(&[], "a.json");
+    assert_eq!((refused.status.code(), file.exists()), (Some(1), false), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains(differ), "{}", stderr(&refused));
+    let (signed, file) = sign(&["--although-builds-differ"], "b.json");
+    assert_eq!((signed.status.code(), file.exists()), (Some(0), true), "{}", stderr(&signed));
+    assert!(stderr(&signed).contains(&format!("BUILDS DIFFER, of the same inputs: {differ}")));
+    let compared = hub.holdfast(&["golden", "compare"]);
+    assert_eq!(compared.status.code(), Some(1));
+    assert!(stdout(&compared).contains("DIFFER") && stderr(&compared).contains(differ));
+    // The same bytes on both: nothing to be said twice.
+    built(2, "ab");
+    let (signed, file) = sign(&[], "c.json");
+    assert_eq!((signed.status.code(), file.exists()), (Some(0), true), "{}", stderr(&signed));
+    assert!(
+        stderr(&signed).contains("Builds agree: abababababab built by box1, box2"),
+        "{}",
+        stderr(&signed)
+    );
+    assert_eq!(hub.holdfast(&["golden", "compare"]).status.code(), Some(0));
+    let list = stdout(&hub.holdfast(&["golden", "list", "box2"]));
+    assert!(list.contains("box2") && !list.contains("box1") && list.contains("builders agree"), "{list}");
 }
 
 /// The order names all customers of the host, and carries their consents next to the operators' signatures.

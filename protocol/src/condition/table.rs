@@ -148,6 +148,9 @@ conditions! {
     EscrowMissing = "ESCROW_MISSING", Critical, [StorageTarget], 3600 s, Endangered, Escrow, NOTHING,
         "No recovery code opens the key of these off-site backups, so they are lost with the host.",
         "Create one: `agentd escrow create` on the host.";
+    GoldenDiffers = "GOLDEN_DIFFERS", Warning, [Hub], 0 s, Safe, Tampering, NOTHING,
+        "Builders made different golden images of the same inputs, so one of them is not what it seems.",
+        "See which hosts differ with `holdfast golden compare`; approve neither image before it is known why.";
     GoldenOld = "GOLDEN_OLD", Warning, [Host], 0 s, Safe, Update, NOTHING,
         "The newest golden image of the host is older than it should be.",
         "Build another: `agentd golden build` on the host.";

@@ -109,6 +109,20 @@ pub const CALLS: &[Call] = &[
         )
     },
     Call {
+        parts: &[DIGEST],
+        refusals: &[NotFound, RateLimited],
+        ..agent(
+            Method::Get,
+            "/v1/agent/artifacts/{sha256}/release",
+            (
+                "agentArtifactRelease",
+                "The signed release that names a file; of several, the one that may be installed longest.",
+            ),
+            None,
+            framed::<ReleaseText>,
+        )
+    },
+    Call {
         parts: &[DIGEST, RANGE],
         refusals: &[NotFound, RateLimited],
         answer: Answer::BytesOrPart,

@@ -16,6 +16,8 @@ pub enum ReleaseFileKind {
     GuestAgent,
     /// A golden image's archive.
     Golden,
+    /// The manifest of a golden image.
+    GoldenManifest,
     /// A Debian package.
     Package,
     /// A bill of materials.
@@ -25,9 +27,10 @@ pub enum ReleaseFileKind {
 /// Names of programs, and ends of names, by kind.
 const NAMES: [(&str, ReleaseFileKind); 2] =
     [("agentd", ReleaseFileKind::Agent), ("guestd", ReleaseFileKind::GuestAgent)];
-const ENDS: [(&str, ReleaseFileKind); 5] = [
+const ENDS: [(&str, ReleaseFileKind); 6] = [
     (".deb", ReleaseFileKind::Package),
     (".cdx.json", ReleaseFileKind::Sbom),
+    (".spdx.json", ReleaseFileKind::Sbom),
     (".tar.zst", ReleaseFileKind::Golden),
     (".tar.gz", ReleaseFileKind::Golden),
     (".tar.xz", ReleaseFileKind::Golden),
@@ -35,7 +38,8 @@ const ENDS: [(&str, ReleaseFileKind); 5] = [
 
 impl ReleaseFileKind {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Agent, Self::GuestAgent, Self::Golden, Self::Package, Self::Sbom];
+    pub const ALL: [Self; 6] =
+        [Self::Agent, Self::GuestAgent, Self::Golden, Self::GoldenManifest, Self::Package, Self::Sbom];
 
     /// As it is written in a manifest.
     #[must_use]
@@ -44,6 +48,7 @@ impl ReleaseFileKind {
             Self::Agent => "agent",
             Self::GuestAgent => "guest_agent",
             Self::Golden => "golden",
+            Self::GoldenManifest => "golden_manifest",
             Self::Package => "package",
             Self::Sbom => "sbom",
         }
@@ -54,7 +59,9 @@ impl ReleaseFileKind {
     pub fn by_name(name: &str) -> Option<Self> {
         let exact = NAMES.iter().find(|(program, _)| *program == name);
         let by_end = || ENDS.iter().find(|(end, _)| name.ends_with(end));
-        exact.or_else(by_end).map(|(_, kind)| *kind)
+        let image =
+            || (name.starts_with("golden-") && name.ends_with(".json")).then_some(Self::GoldenManifest);
+        exact.or_else(by_end).map(|(_, kind)| *kind).or_else(image)
     }
 }
 
@@ -69,7 +76,9 @@ impl FromStr for ReleaseFileKind {
 
     fn from_str(text: &str) -> Result<Self, &'static str> {
         let found = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
-        found.ok_or("a file of a release is of kind agent, guest_agent, golden, package or sbom")
+        found.ok_or(
+            "a file of a release is of kind agent, guest_agent, golden, golden_manifest, package or sbom",
+        )
     }
 }
 
@@ -94,6 +103,8 @@ mod tests {
             ("holdfast-agent_0.1.0-1_amd64.deb", Some(ReleaseFileKind::Package)),
             ("agentd.cdx.json", Some(ReleaseFileKind::Sbom)),
             ("holdfast-2026.11.1.tar.zst", Some(ReleaseFileKind::Golden)),
+            ("golden-2026.11.1.json", Some(ReleaseFileKind::GoldenManifest)),
+            ("golden-2026.11.1.spdx.json", Some(ReleaseFileKind::Sbom)),
             ("agentd-arm64", None),
             ("hubd", None),
             ("manifest.json", None),

@@ -10,6 +10,7 @@
 //! | `DELETE /v1/hosts/{id or name}/release-offer` | | [`WithdrawnOffer`] |
 //! | `GET /v1/agent/release-offer` | | [`ReleaseOffer`] |
 //! | `GET /v1/agent/releases/{version}` | | [`ReleaseText`] |
+//! | `GET /v1/agent/artifacts/{sha256}/release` | | [`ReleaseText`] |
 //! | `GET /v1/agent/artifacts/{sha256}` | | bytes; `Range` asks for a part |
 
 use jiff::Timestamp;

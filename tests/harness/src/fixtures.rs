@@ -70,7 +70,7 @@ impl Kit {
             archive: VolumeId::new(ARCHIVE),
             sha256: Some(self.sha256.clone().try_into().unwrap()),
             file: self.file.clone(),
-            made_at: None,
+            build: None,
         };
         Policy {
             range: VmidRange::try_from([vmid(300), vmid(309)]).unwrap(),

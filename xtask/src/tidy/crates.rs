@@ -116,7 +116,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["agent-slots", "held-files", "holdfast-protocol", "holdfast-trust"],
         &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "anyhow", "clap", "tracing"],
     ),
-    ("holdfast-golden", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls"]),
+    (
+        "holdfast-golden",
+        &["held-files", "holdfast-protocol", "holdfast-trust"],
+        &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls"],
+    ),
     (
         "holdfast-helper",
         &[],

@@ -16,7 +16,9 @@ use crate::gate::growth::Budget;
 use crate::model::clock_trust::Timekeeper;
 use crate::model::observed::Sight;
 use crate::model::view::HostSnapshot;
-use crate::plan::{Inputs, conditions, fields, fill_level, old_goldens, plan_with, report, waiting_goldens};
+use crate::plan::{
+    Inputs, conditions, fields, fill_level, missing_goldens, old_goldens, plan_with, report, waiting_goldens,
+};
 use crate::port::store::Refusal;
 
 /// How long a host may be unobserved before its last observation is called unknown.
@@ -48,7 +50,8 @@ impl Reconcile {
         problems.extend(clock.problem());
         problems.extend(report::unknown_marks(plan));
         problems.extend(fill_level::problems(inputs.observed));
-        problems.extend(old_goldens(inputs.policy, inputs.now));
+        problems.extend(old_goldens(inputs));
+        problems.extend(self.ports.golden_trouble.borrow().clone());
         if let Sight::Unproved(why) = &inputs.observed.sight {
             let text = format!(
                 "our right to see every guest of the pool is not proved ({why}): run `agentd doctor`"
@@ -71,6 +74,7 @@ impl Reconcile {
             lanes: report::lanes(inputs.records),
             anchor: clock.anchor(),
             growth: Budget::new(&growth.limits, &growth.ledger, inputs.time.at).used(),
+            missing_goldens: missing_goldens(inputs),
             facts,
             blocked: None,
         }));

@@ -212,7 +212,7 @@ impl World {
             archive: VolumeId::new(ARCHIVE),
             sha256: Some(self.golden_sha256.clone().try_into().unwrap()),
             file: self.golden.clone(),
-            made_at: None,
+            build: None,
         };
         Policy {
             range: VmidRange::try_from([vmid(300), vmid(309)]).unwrap(),

@@ -101,6 +101,7 @@ fn secret(name: String, file: &Path, age: SignedDuration) -> Check {
 fn units(units: &Path, wanted: &Path) -> Vec<Check> {
     let ours = [
         ("agentd.service", "multi-user.target"),
+        ("holdfast-golden-publish.socket", "sockets.target"),
         ("holdfast-golden.socket", "sockets.target"),
         ("holdfast-hardware.timer", "timers.target"),
         ("holdfast-helper.socket", "sockets.target"),

@@ -16,7 +16,7 @@ use super::{GoldenError, stored};
 use crate::Output;
 use crate::ago::ago;
 use crate::port::admin_socket;
-use crate::port::golden_dump::{self, StoredImage};
+use crate::port::golden_dump::StoredImage;
 use crate::settings::ConfigPath;
 
 /// The arguments of `list`.
@@ -49,7 +49,7 @@ struct Refresh {
 impl Refresh {
     fn of(found: &[StoredImage], days_max: u32, now: Timestamp) -> Option<Self> {
         let newest = found.iter().max_by_key(|golden| golden.manifest.version.age_key())?;
-        let newest_days = now.duration_since(golden_dump::made_at(&newest.manifest)?).as_hours() / 24;
+        let newest_days = now.duration_since(newest.manifest.image_build().built_at?).as_hours() / 24;
         Some(Self { newest_days, days_max, due: newest_days >= i64::from(days_max) })
     }
 }
@@ -178,6 +178,7 @@ mod tests {
             sha256: Some("cd".repeat(32)),
             status,
             rootfs_bytes: None,
+            build: None,
         }
     }
 

@@ -246,6 +246,7 @@ mod tests {
             sha256: Some("ab".repeat(32)),
             status,
             rootfs_bytes: None,
+            build: None,
         }
     }
 

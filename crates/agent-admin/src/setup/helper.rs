@@ -53,7 +53,8 @@ impl Unit {
 }
 
 /// All of them.
-pub const ENABLED: [Unit; 5] = [
+pub const ENABLED: [Unit; 6] = [
+    Unit { name: "holdfast-golden-publish.socket", target: "sockets.target", now: Now::Start },
     Unit { name: "holdfast-golden.socket", target: "sockets.target", now: Now::Start },
     Unit { name: "holdfast-hardware.timer", target: "timers.target", now: Now::Start },
     Unit { name: "holdfast-helper.socket", target: "sockets.target", now: Now::Start },

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use holdfast_protocol::id::{BridgeName, GoldenVersion, PoolName, StorageName, Vmid};
 use holdfast_protocol::net::Ipv4Cidr;
+use holdfast_protocol::report::ImageBuild;
 use holdfast_protocol::size::{Cores, MemoryMib};
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::addresses::ReservedAddresses;
@@ -232,8 +232,8 @@ pub struct Golden {
     pub sha256: Option<Sha256Hex>,
     /// Where the agent can read those bytes.
     pub file: PathBuf,
-    /// When it was built, where the manifest of one that was built here says so.
-    pub made_at: Option<Timestamp>,
+    /// How it was made, where its manifest is on the host.
+    pub build: Option<ImageBuild>,
 }
 
 /// A SHA-256 in lower-case hex.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::envelope::ErrorBody;
-use holdfast_protocol::id::{GuestUid, OperationId};
+use holdfast_protocol::id::{GoldenVersion, GuestUid, OperationId};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::{GuestReport, HostSection, WaitingForSignature};
 use jiff::Timestamp;
@@ -13,6 +13,7 @@ use super::clock_trust::Anchor;
 use super::condition_facts::{Blocked, ConditionFacts};
 use super::field::GuestFields;
 use super::observed::FactTimes;
+use super::policy::Sha256Hex;
 
 /// The latest cycle's picture.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,6 +41,8 @@ pub struct HostSnapshot {
     pub anchor: Option<Anchor>,
     /// What documents let guests grow by in the last 24 hours, and may.
     pub growth: Vec<GrowthLine>,
+    /// The approved images that guests wait for and that are not on this host.
+    pub missing_goldens: BTreeMap<GoldenVersion, Sha256Hex>,
     /// What conditions are derived from, beyond all that.
     pub facts: ConditionFacts,
     /// What kept the last cycle from observing the host, if it did.
@@ -72,6 +75,7 @@ impl HostSnapshot {
             lanes,
             anchor: _,
             growth,
+            missing_goldens,
             facts,
             blocked,
         } = self;
@@ -85,6 +89,7 @@ impl HostSnapshot {
             && *problems == next.problems
             && *lanes == next.lanes
             && *growth == next.growth
+            && *missing_goldens == next.missing_goldens
             && *facts == next.facts
             && *blocked == next.blocked;
         if same { News::No } else { News::Yes }

@@ -4,7 +4,7 @@
 //! out: the one digest by which a guest may be made, or why none. An archive that was exchanged under its version has
 //! another digest, so what was approved before does not cover it: the guest is held, with the new digest to sign for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
@@ -20,7 +20,7 @@ use crate::gate::pending_approval::{PendingApproval, Remedy};
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::observed::{GoldenFact, Observed};
 use crate::model::policy::{Golden, Policy, Sha256Hex};
-use crate::model::records::{Place, Records};
+use crate::model::records::{Place, Records, ReleaseRecord};
 
 /// What root named with its digest, and what operators signed for; of controllers, these alone.
 pub(super) fn approved(policy: &Policy, records: &Records) -> Approved {
@@ -49,12 +49,51 @@ pub fn wanted(desired: &[DesiredGuest], records: &Records, observed: &Observed) 
     desired.iter().filter(|guest| !placed(guest)).map(|guest| guest.golden.clone()).collect()
 }
 
+/// What operators signed for last, of a version.
+fn signed_digest<'a>(records: &'a Records, version: &GoldenVersion) -> Option<&'a Sha256Hex> {
+    let is = |release: &&ReleaseRecord| {
+        release.kind == ReleaseKind::Golden && release.version.as_str() == version.as_str()
+    };
+    records.releases.iter().rfind(is).map(|release| &release.sha256)
+}
+
+/// The images that guests are to be made from, that operators approved, and that are not on this host.
+#[must_use]
+pub fn missing(inputs: &Inputs<'_>) -> BTreeMap<GoldenVersion, Sha256Hex> {
+    let is_here = |version: &GoldenVersion| match inputs.observed.goldens.get(version) {
+        // One that was in the dump folder, and was pruned since.
+        Some(GoldenFact::Unread(_)) => {
+            inputs.policy.goldens.get(version).is_some_and(|golden| golden.build.is_none())
+        }
+        Some(GoldenFact::Is(_)) | None => inputs.policy.goldens.contains_key(version),
+    };
+    let wanted = wanted(inputs.desired, inputs.records, inputs.observed);
+    let missing = wanted.into_iter().filter(|version| !is_here(version));
+    missing
+        .filter_map(|version| Some((version.clone(), signed_digest(inputs.records, &version)?.clone())))
+        .collect()
+}
+
+/// When the image of a guest was built, where the host knows it.
+pub(super) fn built_at(policy: &Policy, version: &GoldenVersion) -> Option<Timestamp> {
+    policy.goldens.get(version)?.build.as_ref()?.built_at
+}
+
 /// The archive of a golden with the digest that it has, as far as that is known.
 pub(super) fn archive<'a>(
     context: &'a Context<'_>,
     version: &GoldenVersion,
 ) -> Result<(&'a Golden, Sha256Hex), (ErrorCode, String)> {
     let Some(golden) = context.inputs.policy.goldens.get(version) else {
+        if let Some(sha256) = signed_digest(context.inputs.records, version) {
+            let text = format!(
+                "golden {version} is approved (sha256 {}), and its archive is not on this box yet: the agent fetches it, where \
+                 a release at the hub has it (`holdfast release list`); else build it here, or copy it to where golden_dump \
+                 in agent.toml leads",
+                sha256.as_str()
+            );
+            return Err((ErrorCode::Unavailable, text));
+        }
         let text = format!(
             "golden {version} is not approved on this box: root names its archive in [[golden]] of agent.toml"
         );
@@ -109,7 +148,7 @@ pub(super) fn reports(inputs: &Inputs<'_>) -> Vec<GoldenReport> {
         };
         let sha256 = bytes.map(|sha256| sha256.as_str().to_owned());
         let rootfs_bytes = inputs.observed.golden_roots.get(version).copied();
-        GoldenReport { version: version.clone(), sha256, status, rootfs_bytes }
+        GoldenReport { version: version.clone(), sha256, status, rootfs_bytes, build: golden.build.clone() }
     });
     reported.collect()
 }
@@ -158,20 +197,40 @@ pub fn waiting(inputs: &Inputs<'_>, held: &[PendingApproval]) -> Vec<WaitingForS
     reported.collect()
 }
 
-/// Reported when the newest golden that was built here is older than root wants it.
+/// Reported when the newest golden that is stored here is older than root wants it, with the guests that were made from one
+/// as old.
 #[must_use]
-pub fn old(policy: &Policy, now: Timestamp) -> Option<ErrorBody> {
+pub fn old(inputs: &Inputs<'_>) -> Option<ErrorBody> {
+    let policy = inputs.policy;
     let days_max = policy.golden_dump.as_ref()?.refresh_days;
-    let built = policy.goldens.iter().filter_map(|(version, golden)| Some((version, golden.made_at?)));
-    let (version, made_at) = built.max_by_key(|(version, _)| version.age_key())?;
-    let days = now.duration_since(made_at).as_hours() / 24;
+    let days_of = |version: &GoldenVersion| {
+        let age = inputs.now.duration_since(built_at(policy, version)?);
+        Some(age.as_hours() / 24)
+    };
+    let built = policy.goldens.keys().filter_map(|version| Some((version, days_of(version)?)));
+    let (version, days) = built.max_by_key(|(version, _)| version.age_key())?;
     (days >= i64::from(days_max)).then(|| {
+        let is_old = |version: &GoldenVersion| days_of(version).is_some_and(|days| days >= i64::from(days_max));
+        let old = inputs.records.guests.iter().filter(|guest| is_old(&guest.golden));
+        let names: Vec<String> = old.map(|guest| format!("{} ({})", guest.name, guest.golden)).collect();
         let text = format!(
             "the newest golden image here, {version}, is {days} days old, and {days_max} are the most (refresh_days): \
-             `agentd golden build` makes a new one, for an operator to sign"
+             `agentd golden build` makes a new one, for an operator to sign{}",
+            guests_of(&names)
         );
         ErrorBody::new(ErrorCode::GoldenOld, text)
     })
+}
+
+/// Guests as a sentence ends with them, some of many.
+fn guests_of(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let some = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0 => String::new(),
+        count if count > SHOWN => format!("; guests of images as old: {some} and {} more", count - SHOWN),
+        _ => format!("; guests of images as old: {some}"),
+    }
 }
 
 /// What an operator signs for these bytes. Every version of a golden is a version, and every digest a digest.

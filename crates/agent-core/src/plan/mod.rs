@@ -449,7 +449,9 @@ fn passes(context: &Context<'_>, effects: &[Effect]) -> Verdict {
     })
 }
 
-pub use golden::{old as old_goldens, waiting as waiting_goldens, wanted as wanted_goldens};
+pub use golden::{
+    missing as missing_goldens, old as old_goldens, waiting as waiting_goldens, wanted as wanted_goldens,
+};
 pub use memory::Memory;
 pub use questions::{Questions, questions};
 

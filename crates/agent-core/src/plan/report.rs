@@ -17,7 +17,7 @@ use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 use jiff::{SignedDuration, Timestamp};
 
 use super::schedule::facts::backups_of;
-use super::{GuestVerdict, Inputs, Plan, posture, silence};
+use super::{GuestVerdict, Inputs, Plan, golden, posture, silence};
 use crate::model::field::GuestFields;
 use crate::model::limits;
 use crate::model::observed::{Detail, GuestFacts, ObservedGuest, StorageFact};
@@ -94,6 +94,7 @@ fn guest(
         // A copy's volumes are reported as well: they identify the copy to the operator who signs for one.
         volumes: facts.filter(|_| record.is_some() || copy_of).map(volumes).unwrap_or_default(),
         golden: record.map(|record| &record.golden).or(wanted.map(|guest| &guest.golden)).cloned(),
+        golden_built_at: record.and_then(|record| golden::built_at(inputs.policy, &record.golden)),
         controller,
         protection: verdict
             .protection
@@ -304,7 +305,7 @@ pub fn host(node: &NodeName, inputs: &Inputs<'_>, interval_s: u32) -> Option<Hos
         memory_bytes: facts.memory_bytes,
         memory_used_bytes: round(facts.memory_used_bytes),
         storages: storages.collect(),
-        goldens: super::golden::reports(inputs),
+        goldens: golden::reports(inputs),
     })
 }
 

@@ -99,7 +99,7 @@ fn policy() -> Policy {
         archive: VolumeId::new("local:backup/vzdump-lxc-900001-2026_11_21-05_00_00.tar.zst"),
         sha256: Some("ab".repeat(32).try_into().unwrap()),
         file: "/golden.tar.zst".into(),
-        made_at: None,
+        build: None,
     };
     Policy {
         range: VmidRange::try_from([vmid(300), vmid(399)]).unwrap(),

@@ -50,6 +50,15 @@ impl Hub {
         }
     }
 
+    /// Gets the signed release that names a file.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub async fn release_naming(&self, sha256: &Sha256Text) -> Result<ReleaseText, HubError> {
+        let path = format!("/v1/agent/artifacts/{}/release", sha256.as_str());
+        self.send((Method::GET, &path), Vec::new(), 0).await
+    }
+
     /// Gets the next bytes of a file, [`PART_BYTES`] at most.
     ///
     /// # Errors

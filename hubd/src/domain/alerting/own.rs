@@ -5,6 +5,7 @@
 //! certificates of hosts: their agents report them, and an incident from two sources would be sent twice.
 
 use holdfast_protocol::condition::{ConditionCode, ReportedCondition, Subject, TokenName};
+use holdfast_protocol::golden_builds::ComparedBuilds;
 use holdfast_protocol::id::{HostId, JobId, ReceiverName};
 use holdfast_protocol::release::VersionNumber;
 use jiff::{SignedDuration, Timestamp};
@@ -54,6 +55,8 @@ pub struct HubFacts {
     pub database: DatabaseState,
     pub settings: SettingsState,
     pub rollout: Option<HeldRollout>,
+    /// Golden images of the same inputs, where hosts have different ones.
+    pub differing_builds: Vec<ComparedBuilds>,
 }
 
 /// A rollout that waits for an operator.
@@ -180,6 +183,11 @@ pub fn of_hub(facts: &HubFacts, now: Timestamp) -> Vec<ReportedCondition> {
         let message = format!("rollout {number} of release {version} is held: {reason}");
         found.push(ReportedCondition::new(ConditionCode::RolloutHeld, Subject::Hub {}, *since, &message));
     }
+    if !facts.differing_builds.is_empty() {
+        let sets: Vec<String> = facts.differing_builds.iter().map(ComparedBuilds::sentence).collect();
+        let message = format!("golden images of the same inputs differ: {}", sets.join("; and "));
+        found.push(ReportedCondition::new(ConditionCode::GoldenDiffers, Subject::Hub {}, now, &message));
+    }
     for (token, ends_at) in &facts.tokens {
         if ends_at.duration_since(now) < TOKEN_LEFT {
             let message = format!("the token of {} ends at {ends_at:.0}", token.as_str());
@@ -297,6 +305,7 @@ mod tests {
             database: DatabaseState::Whole,
             settings: SettingsState::InForce,
             rollout: None,
+            differing_builds: Vec::new(),
         };
         assert_eq!(of_hub(&well, at(0)), []);
         let ill = HubFacts {
@@ -312,6 +321,10 @@ mod tests {
                 since: at(-1),
                 reason: "of the 45 hosts of wave 2 3 failed, where 2 may".to_owned(),
             }),
+            differing_builds: vec![ComparedBuilds {
+                inputs_sha256: "0a".repeat(32).try_into().unwrap(),
+                archives: Vec::new(),
+            }],
         };
         let found = of_hub(&ill, at(0));
         let all = [
@@ -320,6 +333,7 @@ mod tests {
             ConditionCode::HubDatabaseFailing,
             ConditionCode::HubSettingsRefused,
             ConditionCode::RolloutHeld,
+            ConditionCode::GoldenDiffers,
             ConditionCode::TokenExpiring,
             ConditionCode::ReceiverFailing,
         ];

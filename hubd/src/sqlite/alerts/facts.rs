@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use alerts::incident::Scope;
 use holdfast_protocol::condition::TokenName;
-use holdfast_protocol::id::{HostId, JobId, ReceiverName};
+use holdfast_protocol::golden_builds::{Agreement, ComparedBuilds};
+use holdfast_protocol::id::{HostId, HostName, JobId, ReceiverName};
+use holdfast_protocol::report::GoldenReport;
 use jiff::Timestamp;
 use rusqlite::{Connection, Row};
+use serde::Deserialize;
 
 use super::super::columns::{Id, Text, Time};
 use super::super::rollouts::held_rollout;
@@ -23,7 +26,8 @@ const COLUMNS: &str = "id, status = 'frozen',
 pub(super) fn read(connection: &Connection, now: Timestamp) -> rusqlite::Result<OwnFacts> {
     let (tokens, failing) = (tokens(connection, now)?, failing(connection)?);
     let rollout = held_rollout(connection)?;
-    let hub = HubFacts { tokens, failing, rollout, ..HubFacts::default() };
+    let differing_builds = differing_builds(connection)?;
+    let hub = HubFacts { tokens, failing, rollout, differing_builds, ..HubFacts::default() };
     Ok(OwnFacts { hosts: hosts(connection)?, hub })
 }
 
@@ -85,6 +89,31 @@ fn open_scopes(connection: &Connection) -> rusqlite::Result<Vec<HostId>> {
         Scope::Hub => None,
     };
     Ok(scopes.into_iter().filter_map(host).collect())
+}
+
+/// Of a host's section, the images alone.
+#[derive(Deserialize)]
+struct HostImages {
+    #[serde(default)]
+    goldens: Vec<GoldenReport>,
+}
+
+/// Images of the same inputs that differ between hosts. Hosts without a build are left out by SQLite: most have none.
+fn differing_builds(connection: &Connection) -> rusqlite::Result<Vec<ComparedBuilds>> {
+    let sql = "SELECT hosts.name, reports.host_text FROM reports JOIN hosts ON hosts.number = reports.host
+               WHERE hosts.status <> 'revoked' AND instr(reports.host_text, '\"inputs_sha256\"') > 0";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows =
+        statement.query_map([], |row| Ok((row.get::<_, Text<HostName>>(0)?.0, row.get::<_, String>(1)?)))?;
+    let mut images = Vec::new();
+    for row in rows {
+        let (host, text) = row?;
+        // A section that this program cannot read is shown as damaged where the host is shown.
+        let Ok(section) = serde_json::from_str::<HostImages>(&text) else { continue };
+        images.extend(section.goldens.into_iter().map(|image| (host.clone(), image)));
+    }
+    let compared = ComparedBuilds::of(images.iter().map(|(host, image)| (host, image)));
+    Ok(compared.into_iter().filter(|builds| builds.agreement() == Agreement::Differ).collect())
 }
 
 fn tokens(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<(TokenName, Timestamp)>> {

@@ -193,6 +193,34 @@ pub async fn a_delivery_that_fails_is_tried_again_and_one_that_was_cut_off_too(f
     assert_eq!(facts.hub.failing[0].2, "wrong password");
 }
 
+/// Only hosts together can show it: each of them finds its own image in order.
+pub async fn builders_that_differ_are_a_fact_of_the_hub(fixture: Fixture) {
+    let store = &fixture.store;
+    let one = fixture.box7().await;
+    let other = fixture.enrol("box8", host_id(8), &fresh_key()).await.host;
+    let built = |host: HostId, sequence: u64, archive: &str| {
+        let image = json!({ "version": "2026.11.1", "sha256": archive.repeat(32), "status": "waiting", "build": {
+            "inputs_sha256": "0a".repeat(32), "size_bytes": 1, "origin": "built" } });
+        let section = json!({ "node": "pve", "proxmox_version": "9.2.11", "cpus": 16, "memory_bytes": 1,
+            "memory_used_bytes": 1, "storages": [], "goldens": [image] });
+        let sections = SectionTexts { host: Some(section.to_string()), ..SectionTexts::default() };
+        let (second, first) = (10 * i64::try_from(sequence).unwrap(), says(host, (sequence, 0), &[]));
+        Checkin {
+            sections,
+            conditions: ReportedConditions { set: None, guests: None },
+            at: at(second),
+            ..first
+        }
+    };
+    store.check_in(built(one, 1, "ab")).await.unwrap().unwrap();
+    assert!(store.own_facts(at(20)).await.unwrap().hub.differing_builds.is_empty(), "one builder alone");
+    store.check_in(built(other, 1, "cd")).await.unwrap().unwrap();
+    let [differing] = store.own_facts(at(20)).await.unwrap().hub.differing_builds.try_into().unwrap();
+    assert_eq!(differing.sentence(), "abababababab built by box7; cdcdcdcdcdcd built by box8");
+    store.check_in(built(other, 2, "ab")).await.unwrap().unwrap();
+    assert!(store.own_facts(at(30)).await.unwrap().hub.differing_builds.is_empty(), "they agree now");
+}
+
 /// The outbox has a bound, and yet every incident is in it.
 pub async fn a_whole_fleet_at_once_loses_no_alert(fixture: Fixture) {
     let store = &fixture.store;

@@ -41,6 +41,7 @@ engine! {
         an_operator_acknowledges_silences_and_announces_work
         a_delivery_that_fails_is_tried_again_and_one_that_was_cut_off_too
         a_condition_of_a_guest_has_the_labels_of_report_and_document
+        builders_that_differ_are_a_fact_of_the_hub
         a_whole_fleet_at_once_loses_no_alert
         what_the_hub_finds_by_itself_is_an_incident_once
         a_backup_of_the_hub_that_is_missing_is_an_incident_until_there_is_one;

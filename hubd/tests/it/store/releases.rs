@@ -67,7 +67,13 @@ pub async fn a_release_is_read_by_hosts_with_a_good_certificate(fixture: Fixture
     let digest = || Sha256Text::of(&file);
     assert_eq!(store.artifact_size_for_host(asking(host, 1), digest()).await.ok().unwrap(), Some(40));
     let text = store.release_for_host(asking(host, 1), kept.manifest.version).await.ok().unwrap();
-    assert_eq!(text, Some(kept.signed));
+    assert_eq!(text, Some(kept.signed.clone()));
+    let naming = store.naming_release_for_host(asking(host, 1), digest()).await.ok().unwrap();
+    assert_eq!(naming, Some(kept.signed));
+    let naming = store.naming_release_for_host(asking(host, 1), Sha256Text::of(b"other")).await.ok().unwrap();
+    assert_eq!(naming, None);
+    let stranger = store.naming_release_for_host(asking(host_id(8), 1), digest()).await;
+    assert!(matches!(stranger, Err(WriteError::Refused(IdentityError::Unknown))));
     let other = Sha256Text::of(b"other");
     assert_eq!(store.artifact_size_for_host(asking(host, 1), other).await.ok().unwrap(), None);
     let stranger = store.artifact_size_for_host(asking(host_id(8), 1), digest()).await;

@@ -96,6 +96,7 @@ pub const fn deriver(code: ConditionCode) -> Deriver {
         | Code::RecordsBroken
         | Code::RecordsDamaged => Deriver::Agent(Source::Own),
         Code::AuditChainBroken
+        | Code::GoldenDiffers
         | Code::HostFrozen
         | Code::HostLate
         | Code::HostNeverSeen

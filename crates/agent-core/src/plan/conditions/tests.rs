@@ -159,6 +159,7 @@ fn each_code_has_a_deriver() {
         of(|deriver| deriver == Deriver::Hub),
         [
             "AUDIT_CHAIN_BROKEN",
+            "GOLDEN_DIFFERS",
             "HOST_FROZEN",
             "HOST_LATE",
             "HOST_NEVER_SEEN",

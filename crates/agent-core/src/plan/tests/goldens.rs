@@ -1,14 +1,14 @@
 //! Goldens that no guest waits for, and goldens that grew old.
 
 use holdfast_protocol::job::act::ReleaseKind;
-use holdfast_protocol::report::WaitingForSignature;
+use holdfast_protocol::report::{ImageBuild, ImageOrigin, WaitingForSignature};
 
 use super::*;
 use crate::gate::pending_approval::PendingApproval;
 use crate::model::observed::GoldenFact;
 use crate::model::policy::{GoldenDump, Sha256Hex};
 use crate::model::records::ReleaseRecord;
-use crate::plan::golden::{old, waiting};
+use crate::plan::golden::{missing, old, waiting};
 
 fn bytes(digit: &str) -> Sha256Hex {
     digit.repeat(64).try_into().unwrap()
@@ -20,7 +20,12 @@ fn built(world: &mut World, version: &str, digit: &str, made_at: jiff::Timestamp
         archive: VolumeId::new(format!("local:backup/vzdump-lxc-900001-{version}.tar.zst")),
         sha256: None,
         file: format!("/dump/{version}").into(),
-        made_at: Some(made_at),
+        build: Some(ImageBuild {
+            built_at: Some(made_at),
+            inputs_sha256: "cd".repeat(32).try_into().unwrap(),
+            size_bytes: 1,
+            origin: ImageOrigin::Built,
+        }),
     };
     world.policy.goldens.insert(version.parse().unwrap(), golden);
     world.observed.goldens.insert(version.parse().unwrap(), GoldenFact::Is(bytes(digit)));
@@ -81,11 +86,16 @@ fn the_newest_golden_is_reported_when_it_is_too_old() {
     let mut world = world(1);
     let days = |days: i64| at(-days * 86_400);
     built(&mut world, "2026.10.1", "1", days(90));
-    let says = |world: &World| old(&world.policy, at(0)).map(|problem| problem.to_string());
+    let says = |world: &World| old(&world.inputs()).map(|problem| problem.to_string());
     assert_eq!(says(&world), None, "root lets none be built here");
     let (storage, folder) = ("local".parse().unwrap(), "/dump".into());
     world.policy.golden_dump = Some(GoldenDump { storage, folder, refresh_days: 30 });
+    // How old root's own image is, from which the guest came, is not known.
+    assert!(!says(&world).unwrap().contains("guests of"), "{:?}", says(&world));
+    world.records.guests[0].golden = "2026.10.1".parse().unwrap();
     let said = says(&world).unwrap();
+    let guest = world.records.guests[0].name.clone();
+    assert!(said.contains(&format!("guests of images as old: {guest} (2026.10.1)")), "{said}");
     assert!(said.contains("2026.10.1, is 90 days old") && said.contains("golden build"), "{said}");
     built(&mut world, "2026.10.2", "2", days(30));
     assert!(says(&world).unwrap().contains("2026.10.2, is 30 days old"), "the newest counts");
@@ -94,4 +104,28 @@ fn the_newest_golden_is_reported_when_it_is_too_old() {
     // A clock that was wrong when it was built.
     built(&mut world, "2026.10.4", "4", days(-400));
     assert_eq!(says(&world), None);
+}
+
+#[test]
+fn an_approved_image_that_a_guest_waits_for_and_that_is_not_here_is_missing() {
+    let mut world = world(1);
+    let lacks = |world: &World| missing(&world.inputs()).into_iter().collect::<Vec<_>>();
+    world.desired[0].golden = "2026.12.1".parse().unwrap();
+    sign(&mut world, "2026.12.1", "5");
+    assert_eq!(lacks(&world), [], "the guest is there already");
+    world.records.guests.clear();
+    world.observed.guests.clear();
+    assert_eq!(lacks(&world), [("2026.12.1".parse().unwrap(), bytes("5"))]);
+    let plan = world.plan();
+    assert!(plan.held.is_empty(), "nothing more is to be signed: {:?}", plan.held);
+    // What was signed for last is the one.
+    sign(&mut world, "2026.12.1", "6");
+    assert_eq!(lacks(&world), [("2026.12.1".parse().unwrap(), bytes("6"))]);
+    built(&mut world, "2026.12.1", "6", at(-100));
+    assert_eq!(lacks(&world), []);
+    let gone = GoldenFact::Unread("no such file".to_owned());
+    world.observed.goldens.insert("2026.12.1".parse().unwrap(), gone);
+    assert_eq!(lacks(&world).len(), 1, "pruned since");
+    world.records.releases.clear();
+    assert_eq!(lacks(&world), [], "nobody approved it");
 }

@@ -76,12 +76,17 @@ pub fn install(stand: &Stand) {
         "holdfast-updates.timer",
         "holdfast-helper.socket",
         "holdfast-golden.socket",
+        "holdfast-golden-publish.socket",
         "holdfast-break-glass.path",
         "holdfast-break-glass-guard.path",
     ] {
         assert_eq!(machine.does(&format!("systemctl is-active {unit}")), "active", "{unit}");
     }
     assert_eq!(machine.does("systemctl is-enabled agentd"), "enabled");
+    assert!(
+        machine.refuses("systemctl is-enabled holdfast-golden-build.timer").contains("disabled"),
+        "a host builds images by itself where somebody says so"
+    );
     assert!(
         machine.refuses("systemctl is-active agentd").contains("inactive"),
         "it waits for setup and enrolment"
@@ -98,6 +103,8 @@ pub fn install(stand: &Stand) {
         ("hubd", 15),
         ("holdfast-helper@x", 30),
         ("holdfast-golden@x", 40),
+        ("holdfast-golden-build", 40),
+        ("holdfast-golden-publish@x", 15),
         ("holdfast-agent-gate", 20),
         ("holdfast-hardware", 20),
         ("holdfast-break-glass", 15),
@@ -271,6 +278,7 @@ fn is_taken_away(stand: &Stand) {
         "holdfast-updates.timer",
         "holdfast-helper.socket",
         "holdfast-golden.socket",
+        "holdfast-golden-publish.socket",
     ] {
         machine.refuses(&format!("systemctl is-enabled {unit}"));
     }

@@ -1,0 +1,226 @@
+//! The task that fetches approved golden images which guests wait for.
+//!
+//! In: the images that the last plan missed, and the hub's releases. Out: an image in the dump folder, put there by root's
+//! program, or the reason why not, for the report. An operator's signature says which bytes are wanted, and the release keys
+//! of the host say whether root takes them. Deliberately absent: a choice; what nobody approved is not fetched.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::ErrorBody;
+use holdfast_protocol::golden::{GoldenManifest, MANIFEST_BYTES_MAX};
+use holdfast_protocol::id::GoldenVersion;
+use holdfast_protocol::job::act::Sha256Text;
+use holdfast_protocol::json::{self, JsonError, chain};
+use holdfast_protocol::release::{
+    ReleaseError, ReleaseFile, ReleaseFileKind, ReleaseManifest, SignedRelease, VersionNumber,
+};
+use tokio::sync::watch;
+
+use super::hub_sync::Dial;
+use super::stop::Stop;
+use crate::model::policy::Sha256Hex;
+use crate::model::view::HostSnapshot;
+use crate::port::clock::Clock;
+use crate::port::golden_folder::{GoldenFolder, GoldenFolderError};
+use crate::port::helper::{Helper, HelperError, PublishedGolden};
+use crate::port::hub::{Hub, HubError};
+use crate::port::identity::{IdentityError, IdentityFolder};
+
+/// The first look waits until the start's own work is done.
+const FIRST: Duration = Duration::from_secs(90);
+/// How often it is looked whether an image is missing.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// The pause after a failure: an operator uploads, or makes room.
+const AFTER_FAILURE: Duration = Duration::from_secs(600);
+
+pub struct GoldenFetchTask {
+    pub view: watch::Receiver<Arc<HostSnapshot>>,
+    /// The identity of this agent.
+    pub identity: IdentityFolder,
+    /// How the hub is called.
+    pub dial: Dial,
+    pub folder: GoldenFolder,
+    /// Root's programs.
+    pub helper: Helper,
+    /// What keeps an image away, for the report.
+    pub trouble: watch::Sender<Option<ErrorBody>>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Why an image was not fetched.
+#[derive(Debug, thiserror::Error)]
+enum FetchError {
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    #[error("this host is not enrolled")]
+    NotEnrolled,
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    #[error(
+        "no release at the hub has it: `holdfast release manifest`, `sign` and `upload` put it there, with its manifest"
+    )]
+    NotAtHub,
+    #[error(transparent)]
+    Release(#[from] ReleaseError),
+    #[error("release {0} does not name it with its manifest, both once")]
+    NoImage(VersionNumber),
+    #[error("its manifest in release {release} is refused")]
+    Manifest {
+        release: VersionNumber,
+        #[source]
+        source: JsonError,
+    },
+    #[error(
+        "release {release} has these bytes as image {found}: approve them under that version, and name it in the document"
+    )]
+    OtherVersion { release: VersionNumber, found: GoldenVersion },
+    #[error("its manifest in release {release} has {bytes} bytes; at most {MANIFEST_BYTES_MAX} are fetched")]
+    ManifestSize { release: VersionNumber, bytes: u64 },
+    #[error("the hub sent {got} bytes after byte {from}")]
+    Part { from: u64, got: usize },
+    #[error(transparent)]
+    Folder(#[from] GoldenFolderError),
+    #[error("root's program did not put it into the dump folder")]
+    Publish(#[from] HelperError),
+}
+
+impl GoldenFetchTask {
+    /// Looks until the agent stops.
+    pub async fn run(self, mut stop: Stop) {
+        let mut pause = FIRST;
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.requested() => return,
+                () = self.clock.sleep(pause) => {}
+            }
+            pause = tokio::select! {
+                biased;
+                () = stop.requested() => return,
+                pause = self.round() => pause,
+            };
+        }
+    }
+
+    /// Fetches what is missing, one after the other. One that cannot be fetched keeps no other one away.
+    async fn round(&self) -> Duration {
+        let missing = self.view.borrow().missing_goldens.clone();
+        let mut troubles = Vec::new();
+        for (version, sha256) in &missing {
+            match self.one(version, sha256).await {
+                Ok(PublishedGolden { archive, .. }) => {
+                    tracing::info!(%version, archive, "an approved golden image was fetched");
+                }
+                Err(error) => {
+                    let error = chain(&error);
+                    tracing::warn!(%version, error, "an approved golden image was not fetched");
+                    troubles.push(format!("golden {version} is approved and was not fetched: {error}"));
+                }
+            }
+        }
+        let trouble =
+            (!troubles.is_empty()).then(|| ErrorBody::new(ErrorCode::Unavailable, troubles.join("; ")));
+        let pause = if trouble.is_some() { AFTER_FAILURE } else { LOOK_EVERY };
+        self.trouble.send_if_modified(|before| {
+            let news = *before != trouble;
+            *before = trouble;
+            news
+        });
+        pause
+    }
+
+    async fn one(&self, version: &GoldenVersion, sha256: &Sha256Hex) -> Result<PublishedGolden, FetchError> {
+        let digest = Sha256Text::try_from(sha256.as_str().to_owned()).map_err(|_| FetchError::NotAtHub)?;
+        if self.folder.waits()? {
+            // Fetched before this agent started. Were it of another image, root would find its digest wrong.
+            self.folder.withdraw(&digest)?;
+        }
+        let identity = self.identity.read()?.ok_or(FetchError::NotEnrolled)?;
+        let hub = (self.dial)(&identity)?;
+        let text = match hub.release_naming(&digest).await {
+            Ok(found) => found.signed,
+            Err(HubError::Refused { problem, .. }) if problem.code == ErrorCode::NotFound => {
+                return Err(FetchError::NotAtHub);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let release = ReleaseManifest::parse(&SignedRelease::parse(text.as_bytes())?.manifest)?;
+        let (archive, manifest) = files(&release, &digest)?;
+        let manifest = self.manifest(&hub, (&release, manifest), version).await?;
+        self.archive(&hub, archive).await?;
+        self.folder.offer(&archive.sha256, &manifest, &text)?;
+        self.publish(&archive.sha256).await
+    }
+
+    /// The manifest of the image, small enough for memory. Root checks its digest.
+    async fn manifest(
+        &self,
+        hub: &Hub,
+        (release, file): (&ReleaseManifest, &ReleaseFile),
+        version: &GoldenVersion,
+    ) -> Result<Vec<u8>, FetchError> {
+        let (release, size) = (release.version, file.size_bytes);
+        if size > MANIFEST_BYTES_MAX as u64 {
+            return Err(FetchError::ManifestSize { release, bytes: size });
+        }
+        let mut bytes = Vec::new();
+        while (bytes.len() as u64) < size {
+            bytes.extend(part(hub, file, bytes.len() as u64).await?);
+        }
+        let manifest: GoldenManifest = json::parse("the manifest", &bytes, MANIFEST_BYTES_MAX)
+            .map_err(|source| FetchError::Manifest { release, source })?;
+        if manifest.version == *version {
+            Ok(bytes)
+        } else {
+            Err(FetchError::OtherVersion { release, found: manifest.version })
+        }
+    }
+
+    async fn archive(&self, hub: &Hub, file: &ReleaseFile) -> Result<(), FetchError> {
+        let mut here = self.folder.begin(&file.sha256, file.size_bytes)?;
+        while here < file.size_bytes {
+            let bytes = part(hub, file, here).await?;
+            self.folder.append(&file.sha256, &bytes)?;
+            here += bytes.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Has root look at it. Bytes that were wrong are fetched anew; all else that root refuses can be mended without that.
+    async fn publish(&self, sha256: &Sha256Text) -> Result<PublishedGolden, FetchError> {
+        let published = self.helper.golden_publish().await;
+        match &published {
+            Ok(_) => self.folder.clear()?,
+            Err(HelperError::Refused { code, .. }) if code == "DIGEST" || code == "TRUNCATED" => {
+                self.folder.clear()?;
+            }
+            Err(_) => self.folder.withdraw(sha256)?,
+        }
+        Ok(published?)
+    }
+}
+
+/// The next bytes of a file.
+async fn part(hub: &Hub, file: &ReleaseFile, from: u64) -> Result<Vec<u8>, FetchError> {
+    let bytes = hub.artifact_part(&file.sha256, from, file.size_bytes).await?;
+    let got = bytes.len();
+    if got == 0 || got as u64 > file.size_bytes - from {
+        return Err(FetchError::Part { from, got });
+    }
+    Ok(bytes)
+}
+
+/// The archive of that digest and its manifest, where the release names one of each, as root requires.
+fn files<'a>(
+    release: &'a ReleaseManifest,
+    digest: &Sha256Text,
+) -> Result<(&'a ReleaseFile, &'a ReleaseFile), FetchError> {
+    let archive = release.only(ReleaseFileKind::Golden).filter(|file| file.sha256 == *digest);
+    let manifest = release.only(ReleaseFileKind::GoldenManifest);
+    archive.zip(manifest).ok_or(FetchError::NoImage(release.version))
+}
+
+#[cfg(test)]
+mod tests;
