@@ -102,8 +102,12 @@ pub enum IntakeError {
     Size { found: u64, wanted: u64 },
     #[error("the fetched archive has SHA-256 {found}, and the release says {wanted}")]
     Digest { found: String, wanted: String },
-    #[error("{} cannot be written: {why}", path.display())]
-    Write { path: PathBuf, why: String },
+    #[error("{} cannot be written: look at its disk", path.display())]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: anyhow::Error,
+    },
 }
 
 impl IntakeError {
@@ -163,7 +167,7 @@ impl Intake<'_> {
     ) -> Result<PublishedHow, IntakeError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
-            move |error: anyhow::Error| IntakeError::Write { path, why: format!("{error:#}") }
+            move |source: anyhow::Error| IntakeError::Write { path, source }
         };
         self.sweep()?;
         let (name, path) = (manifest_name(&manifest.version), self.out.join(&manifest.archive));
@@ -196,8 +200,7 @@ impl Intake<'_> {
             let (path, reserve) = (self.out.to_owned(), self.reserve_bytes);
             return Err(IntakeError::Full { path, free, needed: size, reserve });
         }
-        let failed =
-            |error: std::io::Error| IntakeError::Write { path: self.out.to_owned(), why: error.to_string() };
+        let failed = |error: std::io::Error| self.unwritten(error);
         let to = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(self.out);
         let mut to = to.map_err(failed)?;
         let (mut from, mut hash, mut found) = (from.take(size.saturating_add(1)), Sha256::new(), 0_u64);
@@ -219,15 +222,17 @@ impl Intake<'_> {
         Ok(to)
     }
 
+    fn unwritten(&self, error: std::io::Error) -> IntakeError {
+        IntakeError::Write { path: self.out.to_owned(), source: error.into() }
+    }
+
     fn free(&self) -> Result<u64, IntakeError> {
-        let about = rustix::fs::statvfs(self.out)
-            .map_err(|error| IntakeError::Write { path: self.out.to_owned(), why: error.to_string() })?;
+        let about = rustix::fs::statvfs(self.out).map_err(|error| self.unwritten(error.into()))?;
         Ok(about.f_bavail.saturating_mul(about.f_frsize))
     }
 
     fn lock(&self) -> Result<File, IntakeError> {
-        let failed =
-            |error: std::io::Error| IntakeError::Write { path: self.out.to_owned(), why: error.to_string() };
+        let failed = |error: std::io::Error| self.unwritten(error);
         let folder = File::open(self.out).map_err(failed)?;
         match folder.try_lock() {
             Ok(()) => Ok(folder),
@@ -238,8 +243,7 @@ impl Intake<'_> {
 
     /// Removes what killed runs left. A running one holds the lock.
     fn sweep(&self) -> Result<(), IntakeError> {
-        let failed =
-            |error: std::io::Error| IntakeError::Write { path: self.out.to_owned(), why: error.to_string() };
+        let failed = |error: std::io::Error| self.unwritten(error);
         for entry in std::fs::read_dir(self.out).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {

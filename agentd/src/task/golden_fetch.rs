@@ -108,6 +108,12 @@ impl GoldenFetchTask {
     async fn round(&self) -> Duration {
         let missing = self.view.borrow().missing_goldens.clone();
         let mut troubles = Vec::new();
+        // What was fetched in part, and is wanted no more.
+        if missing.is_empty()
+            && let Err(error) = self.folder.clear()
+        {
+            tracing::warn!(error = chain(&error), "the folder of fetched images was not emptied");
+        }
         for (version, sha256) in &missing {
             match self.one(version, sha256).await {
                 Ok(PublishedGolden { archive, .. }) => {

@@ -135,7 +135,11 @@ impl GoldenFolder {
 
     fn remove_all_but(&self, stays: Option<&Path>) -> Result<(), GoldenFolderError> {
         let failed = |source| GoldenFolderError::Io { verb: "read", path: self.0.clone(), source };
-        for entry in std::fs::read_dir(&self.0).map_err(failed)? {
+        let entries = match std::fs::read_dir(&self.0) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            entries => entries.map_err(failed)?,
+        };
+        for entry in entries {
             let path = entry.map_err(failed)?.path();
             if Some(path.as_path()) != stays {
                 atomic_file::remove(&path)?;
@@ -153,6 +157,7 @@ mod tests {
     fn an_image_is_fetched_in_parts_offered_whole_and_cleared() {
         let state = tempfile::tempdir().unwrap();
         let folder = GoldenFolder::of(state.path());
+        folder.clear().unwrap();
         let (old, new) = (Sha256Text::of(b"old"), Sha256Text::of(b"new bytes"));
         assert_eq!(folder.begin(&old, 3).unwrap(), 0);
         folder.append(&old, b"ol").unwrap();

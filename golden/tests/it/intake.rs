@@ -1,10 +1,6 @@
 //! Tests of images from releases, with stock OpenSSH as signer.
 #![forbid(unsafe_code)]
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking, in its helpers too"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

@@ -213,4 +213,10 @@ async fn bytes_that_were_released_as_another_version_are_not_fetched() {
     assert!(said(&world).contains("has these bytes as image 2026.11.7"), "{}", said(&world));
     let archive_parts = hub.lock().asked.iter().filter(|range| range.ends_with("1048575")).count();
     assert_eq!(archive_parts, 0, "not even begun");
+    // What an earlier try left goes once nobody waits for it.
+    std::fs::create_dir_all(state.path().join("golden")).unwrap();
+    std::fs::write(state.path().join("golden/x.part"), "half").unwrap();
+    world.view.send_replace(Arc::default());
+    world.task.round().await;
+    assert_eq!(std::fs::read_dir(state.path().join("golden")).unwrap().count(), 0);
 }
