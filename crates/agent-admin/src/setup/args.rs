@@ -14,15 +14,14 @@ use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, Stora
 use holdfast_protocol::net::{CidrError, Ipv4Cidr};
 use holdfast_protocol::pin::{Pin, PinKind, PinSet};
 use holdfast_protocol::size::{Cores, MemoryMib, VlanTag};
-use holdfast_trust::operators::OperatorsError;
-use holdfast_trust::policy::PolicyError;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use sha2::{Digest, Sha256};
 
 use super::plan::{Choices, Golden, Scratch, archive_vmid};
+use super::signer_files::{self, SignerFilesError};
+use super::test_bridge;
 use super::tunnel_settings::{TunnelSettingsError, installed};
-use super::{signer_files, test_bridge};
 use crate::Output;
 use crate::model::addresses::AddressRange;
 use crate::model::policy::{GoldenDump, TestBridge};
@@ -304,48 +303,8 @@ pub enum ChoiceError {
         /// The volume.
         archive: VolumeId,
     },
-    /// A file of operators or a policy cannot be read.
-    #[error("{} cannot be read: name the files by --operators, --policy and --release-keys", path.display())]
-    TrustFile {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// It is no operators file.
-    #[error("{} is no operators file that the agent would take: correct it", path.display())]
-    Operators {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: OperatorsError,
-    },
-    /// It is no file of release keys.
-    #[error("{} is no file of release keys that the gate would take: correct it", path.display())]
-    ReleaseKeys {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: OperatorsError,
-    },
-    /// It names keys, and none of them may sign releases.
-    #[error("{} has no key for releases: no line allows the namespace holdfast-release", path.display())]
-    NoReleaseKey {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It is no policy.
-    #[error("{} is no policy that the agent would take: correct it", path.display())]
-    Policy {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: PolicyError,
-    },
+    #[error(transparent)]
+    Signers(#[from] SignerFilesError),
     /// The tunnels of the installed settings.
     #[error(transparent)]
     Tunnels(TunnelSettingsError),

@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use holdfast_trust::operators::OperatorsError;
+use holdfast_trust::policy::PolicyError;
 use holdfast_trust::signature::Namespace;
 use holdfast_trust::{Operators, Policy};
-
-use super::args::ChoiceError;
 
 /// Larger than any of them may be; their parsers report that.
 const BYTES_MAX: u64 = 128 * 1024;
@@ -35,21 +35,71 @@ pub struct ReleaseKeysFile {
     pub names: Vec<String>,
 }
 
+/// Why a file is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum SignerFilesError {
+    /// A file of operators or a policy cannot be read.
+    #[error("{} cannot be read: name the files by --operators, --policy and --release-keys", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It is no operators file.
+    #[error("{} is no operators file that the agent would take: correct it", path.display())]
+    Operators {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: OperatorsError,
+    },
+    /// It is no file of release keys.
+    #[error("{} is no file of release keys that the gate would take: correct it", path.display())]
+    ReleaseKeys {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: OperatorsError,
+    },
+    /// It names keys, and none of them may sign releases.
+    #[error("{} has no key for releases: no line allows the namespace holdfast-release", path.display())]
+    NoReleaseKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is no policy.
+    #[error("{} is no policy that the agent would take: correct it", path.display())]
+    Policy {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: PolicyError,
+    },
+}
+
 /// Reads the operators file and the policy.
 ///
 /// # Errors
-/// [`ChoiceError`], with the file that would be refused.
-pub(super) fn trust(operators: Option<&Path>, policy: Option<&Path>) -> Result<Option<Trust>, ChoiceError> {
+/// [`SignerFilesError`], with the file that would be refused.
+pub(super) fn trust(
+    operators: Option<&Path>,
+    policy: Option<&Path>,
+) -> Result<Option<Trust>, SignerFilesError> {
     let Some(path) = operators else { return Ok(None) };
     let text = read(path)?;
-    let known =
-        Operators::parse(&text).map_err(|source| ChoiceError::Operators { path: path.to_owned(), source })?;
+    let known = Operators::parse(&text)
+        .map_err(|source| SignerFilesError::Operators { path: path.to_owned(), source })?;
     let policy = match policy {
         None => None,
         Some(path) => {
             let text = read(path)?;
             Policy::parse(&text, &known)
-                .map_err(|source| ChoiceError::Policy { path: path.to_owned(), source })?;
+                .map_err(|source| SignerFilesError::Policy { path: path.to_owned(), source })?;
             Some(text)
         }
     };
@@ -59,14 +109,14 @@ pub(super) fn trust(operators: Option<&Path>, policy: Option<&Path>) -> Result<O
 /// Reads the release keys.
 ///
 /// # Errors
-/// [`ChoiceError`], also where none of the keys may sign releases now.
-pub(super) fn release_keys(path: Option<&Path>) -> Result<Option<ReleaseKeysFile>, ChoiceError> {
+/// [`SignerFilesError`], also where none of the keys may sign releases now.
+pub(super) fn release_keys(path: Option<&Path>) -> Result<Option<ReleaseKeysFile>, SignerFilesError> {
     let Some(path) = path else { return Ok(None) };
     let text = read(path)?;
     let known = Operators::parse(&text)
-        .map_err(|source| ChoiceError::ReleaseKeys { path: path.to_owned(), source })?;
+        .map_err(|source| SignerFilesError::ReleaseKeys { path: path.to_owned(), source })?;
     if known.able(Namespace::Release, crate::now()) == 0 {
-        return Err(ChoiceError::NoReleaseKey { path: path.to_owned() });
+        return Err(SignerFilesError::NoReleaseKey { path: path.to_owned() });
     }
     Ok(Some(ReleaseKeysFile { text, names: names(&known) }))
 }
@@ -75,8 +125,8 @@ fn names(known: &Operators) -> Vec<String> {
     known.holders().map(|(name, _)| name.to_string()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-fn read(path: &Path) -> Result<String, ChoiceError> {
-    let failed = |source| ChoiceError::TrustFile { path: path.to_owned(), source };
+fn read(path: &Path) -> Result<String, SignerFilesError> {
+    let failed = |source| SignerFilesError::Read { path: path.to_owned(), source };
     let mut text = String::new();
     File::open(path).map_err(failed)?.take(BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
     Ok(text)
