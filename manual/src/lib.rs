@@ -5,6 +5,7 @@
 //! no page can differ from `--help`. Deliberately absent: any text of its own about what a program is for.
 #![forbid(unsafe_code)]
 
+mod closed_output;
 mod pages;
 
 use std::io::{ErrorKind, Write as _};
@@ -19,11 +20,13 @@ pub use pages::{PagesError, Section, write_pages};
 const COMPLETIONS: &str = "completions";
 const MAN: &str = "man";
 
-/// Reads the command line, as `Parser::parse` does, with two commands more: `completions` and the hidden `man`.
+/// Reads the command line, as `Parser::parse` does, with two commands more: `completions` and the hidden `man`. From
+/// here on the program ends quietly when the reader of its output is gone.
 ///
 /// # Errors
 /// The exit code, when the arguments requested completions or pages; they are written then.
 pub fn parse<P: CommandFactory + FromArgMatches>(section: Section) -> Result<P, ExitCode> {
+    closed_output::end_quietly();
     let mut command = with_manual(P::command());
     let matches = command.clone().get_matches();
     match matches.subcommand() {

@@ -38,6 +38,10 @@ impl TheBox {
     }
 
     pub fn run(&self, more: &[&str]) -> Output {
+        self.command(more).output().unwrap()
+    }
+
+    fn command(&self, more: &[&str]) -> std::process::Command {
         let path = |name: &str| self.path(name).display().to_string();
         let pin = format!("spki/sha256:{}", "ab".repeat(32));
         let (config, state) = (path("etc/agent.toml"), path("state"));
@@ -63,7 +67,8 @@ impl TheBox {
         let path = format!("{}:/usr/bin:/bin", self.dir.path().display());
         #[expect(clippy::disallowed_methods, reason = "the test runs the program itself")]
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_agentd"));
-        command.args(words).args(more).env("PATH", path).env("BOX", self.dir.path()).output().unwrap()
+        command.args(words).args(more).env("PATH", path).env("BOX", self.dir.path());
+        command
     }
 
     fn json(&self, more: &[&str]) -> Json {
@@ -218,6 +223,15 @@ fn operators_and_policy_are_laid_down_once() {
         (ALICE.to_owned(), "version = 1\n".to_owned())
     );
     assert_eq!(the_box.read("log"), log, "Proxmox was not even asked");
+}
+
+/// As `agentd setup … --print | head` does it.
+#[test]
+fn output_that_is_not_read_to_its_end_is_no_failure() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ended = TheBox::new().command(&["--print"]).stdout(writer).output().unwrap();
+    assert_eq!((ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()), (Some(0), ""));
 }
 
 /// No job changes who may sign releases, so root replaces them here, and is shown that it happens.
