@@ -23,8 +23,8 @@ use crate::{ci, packages};
 /// The Debian release of Proxmox VE 9.
 const RELEASE: &str = "trixie";
 /// What such a host has, what the simulator's commands need (curl, jq), and what its operator signs with.
-const INCLUDE: &str = "ca-certificates,curl,dbus,e2fsprogs,iproute2,jq,libjson-perl,openssh-client,sudo,systemd,\
-                       systemd-sysv,util-linux";
+const INCLUDE: &str = "ca-certificates,curl,dbus,e2fsprogs,iproute2,jq,libjson-perl,openssh-client,openssh-server,sudo,\
+                       systemd,systemd-sysv,util-linux";
 /// They are not read there. (What is left out stays left out, of our packages too: their documentation is wanted.)
 const LEFT_OUT: [&str; 1] = ["/usr/share/locale/*"];
 

@@ -12,7 +12,10 @@ use crate::model::view::HostSnapshot;
 use crate::port::golden_folder::GoldenFolder;
 use crate::port::helper::Helper;
 use crate::port::hub::Hub;
+use crate::port::slots_file;
+use crate::port::update_folder::UpdateFolder;
 use crate::settings::Settings;
+use crate::task::agent_update::AgentUpdateTask;
 use crate::task::controller_fetch::ControllerFetchTask;
 use crate::task::golden_fetch::GoldenFetchTask;
 use crate::task::stop::Stop;
@@ -61,4 +64,31 @@ pub(super) fn start_goldens(
         task.run(stop).await;
         "golden_fetch"
     });
+}
+
+/// Releases of this agent.
+pub(super) fn start_agent_update(tasks: &mut Tasks, settings: &Settings, parts: &Parts, stop: &Stop) {
+    let task = AgentUpdateTask {
+        store: parts.store.clone(),
+        folder: parts.folder.clone(),
+        dial: Arc::new(Hub::enrolled),
+        updates: UpdateFolder::of(&settings.state.dir),
+        slots: slots_file::read,
+        restart: Arc::new(stop_this_process),
+        clock: Arc::clone(&parts.clock),
+    };
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        task.run(stop).await;
+        "agent_update"
+    });
+}
+
+/// An orderly stop, as systemd would ask for it; systemd then starts the agent again.
+fn stop_this_process() {
+    if let Err(error) =
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM)
+    {
+        tracing::error!(%error, "the agent cannot stop itself: restart it (`systemctl restart agentd`)");
+    }
 }

@@ -41,12 +41,9 @@ use crate::port::hub_alarm_file::HubAlarmFile;
 use crate::port::kernel_use::KernelUse;
 use crate::port::mounts::Mounts;
 use crate::port::pbs::Direct;
-use crate::port::slots_file;
 use crate::port::target_probe::TargetProbe;
-use crate::port::update_folder::UpdateFolder;
 use crate::settings::Settings;
 use crate::task::admin_socket::StatusTask;
-use crate::task::agent_update::AgentUpdateTask;
 use crate::task::break_glass::{BreakGlassTask, SharedStatus};
 use crate::task::escrow::{EscrowTask, HubCopies};
 use crate::task::guest_audit::GuestAuditTask;
@@ -135,6 +132,7 @@ pub(super) fn start(
     start_tellers(&mut tasks, &parts, &wires, (at_guests, refused_files), stop);
     start_storage(&mut tasks, &parts, &wires, stop);
     start_evidence(&mut tasks, settings, &parts, stop);
+    fetches::start_agent_update(&mut tasks, settings, &parts, stop);
     fetches::start_controllers(&mut tasks, &parts, wires.missing_controllers.clone(), stop);
     let images = (wires.view.subscribe(), wires.golden_trouble.clone());
     fetches::start_goldens(&mut tasks, (settings, &parts), images.0, images.1, stop);
@@ -375,20 +373,7 @@ fn start_evidence(tasks: &mut Tasks, settings: &Settings, parts: &Parts, stop: &
         dial: Arc::new(Hub::enrolled),
         clock: Arc::clone(&parts.clock),
     };
-    let update = AgentUpdateTask {
-        store: parts.store.clone(),
-        folder: parts.folder.clone(),
-        dial: Arc::new(Hub::enrolled),
-        updates: UpdateFolder::of(&settings.state.dir),
-        slots: slots_file::read,
-        restart: Arc::new(stop_this_process),
-        clock: Arc::clone(&parts.clock),
-    };
-    let (stop, for_audit, for_update) = (stop.clone(), stop.clone(), stop.clone());
-    tasks.spawn(async move {
-        update.run(for_update).await;
-        "agent_update"
-    });
+    let (stop, for_audit) = (stop.clone(), stop.clone());
     tasks.spawn(async move {
         task.run(stop).await;
         "restore_certificates"
@@ -397,15 +382,6 @@ fn start_evidence(tasks: &mut Tasks, settings: &Settings, parts: &Parts, stop: &
         audit.run(for_audit).await;
         "guest_audit"
     });
-}
-
-/// An orderly stop, as systemd would ask for it; systemd then starts the agent again.
-fn stop_this_process() {
-    if let Err(error) =
-        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM)
-    {
-        tracing::error!(%error, "the agent cannot stop itself: restart it (`systemctl restart agentd`)");
-    }
 }
 
 fn start_storage(tasks: &mut Tasks, parts: &Parts, wires: &Wires, stop: &Stop) {

@@ -10,6 +10,7 @@
 )]
 
 mod attached;
+mod break_glass;
 mod disk;
 mod disks;
 mod guest_apt;
@@ -39,7 +40,9 @@ fn a_box_from_its_first_day_to_its_last() {
     attached::by_signature(&stand);
     attached::fails(&stand);
     attached::out_and_in(&stand);
+    break_glass::day(&stand);
     life::reboot(&mut stand);
+    break_glass::after_reboot(&stand);
     life::upgrade(&stand);
     life::hang(&stand);
     updates::releases(&mut stand);

@@ -16,6 +16,9 @@ const GATE: &str = "/usr/lib/holdfast/holdfast-agent-gate";
 /// A watch looks each half second; a trial is over after 20 seconds.
 const SETTINGS: &str = "health_window_s = 5\nhub_wait_s = 7\ndeadline_s = 20\nlook_every_ms = 500\n";
 
+/// The agent asks for an offer a minute after its start; then come the fetch, the trial, and the report.
+const ASKED_AND_TRIED: Duration = Duration::from_secs(300);
+
 /// Makes a release: `release NAME VERSION EXPIRES KEY` over `/root/releases/NAME/agentd`.
 const RELEASE: &str = r#"set -eu
 cd /root/releases/$1
@@ -97,9 +100,9 @@ pub fn releases(stand: &mut Stand) {
     bad(stand, &mut table);
     refused(stand, &mut table);
     cut_off(stand, &mut table);
-    offered(stand, &mut table);
+    rolled_out(stand, &mut table);
     leave(stand);
-    assert_eq!(table.0.len(), 17, "{:?}", table.0);
+    assert_eq!(table.0.len(), 18, "{:?}", table.0);
 }
 
 fn prepare(machine: &Machine) {
@@ -263,31 +266,48 @@ fn cut_off(stand: &mut Stand, table: &mut Table) {
     table.row(stand, "the watch killed at its verdict", "taken back by the next one");
 }
 
-/// From an operator's folder through the hub to a confirmed build, with nobody at the host.
-fn offered(stand: &Stand, table: &mut Table) {
+/// From an operator's folder through the hub to a confirmed build, with nobody at the host: by a rollout.
+fn rolled_out(stand: &Stand, table: &mut Table) {
     let machine = &stand.machine;
-    let folder = "/root/releases/eight";
-    machine.does(&format!("mkdir -p {folder}; cd {folder}; {}", padded("eight")));
-    for line in [
-        "holdfast release manifest --version 8.0.0 --expires-in-days 30 --out manifest agentd",
-        "holdfast release sign manifest --key /root/release-key --confirm 8.0.0",
-        "holdfast release verify manifest.signed.json --keys /etc/holdfast/release-keys --files .",
-        "holdfast release upload manifest.signed.json --files .",
-        "holdfast release offer 8.0.0 box1",
-    ] {
-        machine.does(&format!("cd {folder}; {line}"));
-    }
-    // The agent asks a minute after its start, and every ten minutes.
-    machine.does("systemctl restart agentd");
+    rollout(machine, ("eight", "8.0.0"), &padded("eight"), "1");
     let line = format!("{GATE} status --output json");
-    machine.until("the fetched release", SOON, &line, |said| {
+    machine.until("the fetched release", ASKED_AND_TRIED, &line, |said| {
         serde_json::from_str::<Value>(said).is_ok_and(|state| state["floor"] == "8.0.0")
     });
     assert_eq!(running(machine), "b");
     let shown = machine.until("the report", SOON, "holdfast host show box1", |said| said.contains("8.0.0"));
     let lines = shown.lines().filter(|line| line.contains("8.0.0")).collect::<Vec<_>>();
     stand.saw(&lines.join(" | "));
-    table.row(stand, "offered by the hub", "fetched, tried, confirmed, reported");
+    machine.does("holdfast rollout watch 1");
+    let rollouts = machine.reports("holdfast rollout list --output json").to_string();
+    assert!(rollouts.contains("\"finished\""), "{rollouts}");
+    table.row(stand, "by a rollout of the hub", "fetched, tried, confirmed, finished");
+
+    rollout(machine, ("nine", "9.0.0"), &script("exit 1"), "2");
+    let held = "timeout 20 holdfast rollout watch 2 2>&1 || true";
+    let said = machine.until("the hold", ASKED_AND_TRIED, held, |said| said.contains("held"));
+    stand.saw(said.lines().last().unwrap_or_default());
+    newest_failure(&settled(machine), "9.0.0");
+    assert_eq!(running(machine), "b");
+    machine.does("holdfast rollout abort 2 --yes");
+    table.row(stand, "a bad one by a rollout", "taken back, the rollout held");
+}
+
+/// Makes a release, leaves it at the hub, and has the host of the one wave fetch it.
+fn rollout(machine: &Machine, (name, version): (&str, &str), program: &str, number: &str) {
+    let folder = format!("/root/releases/{name}");
+    machine.does(&format!("mkdir -p {folder}; cd {folder}; {program}; chmod 755 agentd"));
+    for line in [
+        format!("holdfast release manifest --version {version} --expires-in-days 30 --out manifest agentd"),
+        format!("holdfast release sign manifest --key /root/release-key --confirm {version}"),
+        "holdfast release verify manifest.signed.json --keys /etc/holdfast/release-keys --files .".to_owned(),
+        "holdfast release upload manifest.signed.json --files .".to_owned(),
+        format!("holdfast rollout plan {version} --wave hosts=box1,failures=0,soak=5s,timeout=30m"),
+        format!("holdfast rollout start {number} --yes"),
+    ] {
+        machine.does(&format!("cd {folder}; {line}"));
+    }
+    machine.does("systemctl restart agentd");
 }
 
 fn leave(stand: &Stand) {
