@@ -93,7 +93,18 @@ pub(super) fn steps(choices: &Choices) -> Result<Vec<LocalStep>, LocalError> {
         let act = LocalAct::Command(["systemctl", "enable", "--now", &unit].map(str::to_owned).to_vec());
         steps.push(LocalStep { what: format!("unit {unit}, from boot on"), status, act });
     }
+    steps.extend(no_longer(&choices.tunnels, enabled()));
     Ok(steps)
+}
+
+/// Units of tunnels that the settings do not name any more. Their files stay: a token may be in use.
+fn no_longer(tunnels: &[Tunnel], enabled: Vec<String>) -> impl Iterator<Item = LocalStep> {
+    let named: Vec<String> = tunnels.iter().map(|tunnel| path_unit(&tunnel.name)).collect();
+    enabled.into_iter().filter(move |unit| !named.contains(unit)).map(|unit| LocalStep {
+        what: format!("unit {unit}, stopped"),
+        status: StepState::Differs("the settings name no such tunnel"),
+        act: LocalAct::Command(disabling(&unit)),
+    })
 }
 
 /// The same for the printed script, where a tunnel is named.
@@ -150,6 +161,15 @@ mod tests {
         let text = list_text(&with_two().tunnels);
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(lines, ["cf cloudflared.service", "wg wg-quick@wg0.service"]);
+    }
+
+    #[test]
+    fn the_unit_of_a_tunnel_that_is_no_longer_named_is_stopped() {
+        let unit = |name: &str| format!("holdfast-tunnel-restart@{name}.path");
+        let steps: Vec<_> = no_longer(&with_two().tunnels, vec![unit("cf"), unit("old")]).collect();
+        let [step] = steps.as_slice() else { panic!("{steps:?}") };
+        let words = ["systemctl", "disable", "--now", "holdfast-tunnel-restart@old.path"];
+        assert_eq!(step.act, LocalAct::Command(words.map(str::to_owned).to_vec()));
     }
 
     #[test]
