@@ -104,6 +104,11 @@ impl Stand {
         named("HOLDFAST_E2E_PROGRAMS").join(name)
     }
 
+    /// The operator's key.
+    pub fn key(&self) -> &Path {
+        &self.key
+    }
+
     /// A folder for files that a story needs in addition to the stage.
     pub fn folder(&self) -> &Path {
         self.folder.path()
