@@ -4,13 +4,13 @@
 //! draft itself, and that draft is signed.
 
 use holdfast_protocol::generation::Generation;
-use holdfast_protocol::id::{JobId, TargetName};
+use holdfast_protocol::id::{GoldenVersion, JobId, TargetName};
 use holdfast_protocol::job::act::{VolumeText, args};
 use holdfast_protocol::job::stamp::{Nonce, Reason, UtcSecond};
 use holdfast_protocol::job::{
     Act, Draft, Fingerprint, LIFE_MAX_S, Order, Payload, PayloadError, SeenCopy, SeenGuest, Target,
 };
-use holdfast_protocol::report::{GuestReport, GuestStatus, WaitingForSignature};
+use holdfast_protocol::report::{GoldenReport, GuestReport, GuestStatus, ImageStatus, WaitingForSignature};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
@@ -157,6 +157,22 @@ pub fn swap(
     let fingerprint = Fingerprint { name, customer: None, volumes: one.volumes.iter().cloned().collect() };
     let leaves = leave.iter().cloned().collect();
     Ok(Act::SwapGuest(args::SwapGuest { copy: SeenCopy { vmid, fingerprint }, leaves }))
+}
+
+/// A guest on a newer image, with the digest that the host reports of it.
+pub fn rebase(version: &GoldenVersion, host: &str, goldens: &[GoldenReport]) -> Result<Act, JobDraftError> {
+    let unseen =
+        |why| JobDraftError::Unseen { host: host.to_owned(), asked: format!("golden {version}"), why };
+    let image = goldens.iter().find(|golden| golden.version == *version);
+    let image = image.ok_or_else(|| unseen("the host reports no such image"))?;
+    match image.status {
+        ImageStatus::Approved => {}
+        ImageStatus::Waiting => return Err(unseen("nobody approved it there: sign for the image first")),
+        ImageStatus::Unread => return Err(unseen("the host could not read it")),
+    }
+    let sha256 = image.sha256.clone().ok_or_else(|| unseen("its digest is not reported"))?;
+    let sha256 = sha256.try_into().map_err(unseen)?;
+    Ok(Act::RebaseGuest(args::RebaseGuest { version: version.clone(), sha256 }))
 }
 
 /// A guest as the host sees it, by its name, uid or VMID.

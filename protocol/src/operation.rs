@@ -46,6 +46,8 @@ kinds! {
     Grow = "grow",
     /// Hands a volume to another guest of the same customer, by an operator's signature.
     ReassignVolume = "reassign_volume",
+    /// Puts a guest on a newer golden image, with its volumes, by an operator's signature.
+    RebaseGuest = "rebase_guest",
     /// Makes a guest by restoring the golden archive.
     Provision = "provision",
     /// Takes a backup while the guest's programs are stopped.

@@ -71,6 +71,7 @@ impl Rule {
             | Verb::BackupNow
             | Verb::Cancel
             | Verb::ReassignVolume
+            | Verb::RebaseGuest
             | Verb::ReleaseBrake
             | Verb::Restore
             | Verb::RestoreTest

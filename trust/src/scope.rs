@@ -113,6 +113,7 @@ pub const fn binding(verb: Verb) -> Binding {
         | Verb::DestroyGuest
         | Verb::DetachStorage
         | Verb::ReassignVolume
+        | Verb::RebaseGuest
         | Verb::LoosenPolicy
         | Verb::PolicyUpdate
         | Verb::ReleaseBrake

@@ -90,6 +90,11 @@ pub(super) enum UndoState {
     Nothing(Option<String>),
     /// The volume is back, under this name.
     Back(VolumeId),
+    /// A volume that was signed for under the one name is back under the other.
+    MovedBack {
+        was: VolumeId,
+        volume: VolumeId,
+    },
     Task(Upid),
 }
 

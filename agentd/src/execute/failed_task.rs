@@ -27,7 +27,7 @@ pub(super) async fn trouble(context: &Context<'_>, text: &str, reported: &Restor
     let mut code = ErrorCode::Unavailable;
     let scratch = match context.progress.operation.makes() {
         Makes::Scratch(test) => Some(test),
-        Makes::Guest(_) | Makes::Adopted(_) | Makes::Copy(_) | Makes::Nothing => None,
+        Makes::Guest(_) | Makes::Adopted(_) | Makes::Copy(_) | Makes::Successor(_) | Makes::Nothing => None,
     };
     if context.step == Step::Restore {
         if let Some(why) = reported.why() {

@@ -53,6 +53,7 @@ const fn other(context: &Context<'_>) -> ErrorCode {
         | Operation::ExpireSnapshot(_)
         | Operation::Grow(_)
         | Operation::ReassignVolume(_)
+        | Operation::RebaseGuest(_)
         | Operation::Provision(_)
         | Operation::QuiescedBackup(_)
         | Operation::PruneBackup(_)
@@ -78,7 +79,11 @@ pub(super) async fn with_volumes(
         Makes::Guest(_) | Makes::Adopted(_) | Makes::Copy(_) | Makes::Scratch(_) => {
             context.progress.volumes()
         }
-        Makes::Nothing => recorded_volumes(context).await?,
+        // Its own root disk, and what moved to it; before it has a number of its own it is the guest.
+        Makes::Successor(rebase) if vmid != rebase.guest().vmid => {
+            context.progress.volumes().into_iter().chain(context.progress.moved().into_values()).collect()
+        }
+        Makes::Successor(_) | Makes::Nothing => recorded_volumes(context).await?,
     };
     let present: BTreeSet<VolumeId> = config.volumes().iter().map(|id| VolumeId::new(id.as_str())).collect();
     match ours.iter().find(|volume| !present.contains(*volume)) {

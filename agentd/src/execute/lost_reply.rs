@@ -5,15 +5,22 @@ use holdfast_protocol::id::Vmid;
 use super::context::Context;
 use super::own_tasks::rows_of;
 use super::registry::{self, TaskLookup, UndoActions};
+use super::step_move_volume;
 use super::trouble::StepError;
 use crate::operation::Operation;
+use crate::operation::step::Step;
 use crate::port::pve::task::TaskKind;
 use crate::port::pve::{Role, Upid};
 
 /// The task of this step's running try.
 pub(super) async fn find(context: &Context<'_>) -> Result<Option<Upid>, StepError> {
     match registry::actions(context.step).task {
-        Some((kinds, role)) => newest(context, kinds, role).await,
+        Some((kinds, role)) => match worked_on(context) {
+            Some(vmid) => {
+                newest_of(context, vmid, kinds, role, step_move_volume::task(context)?.as_deref()).await
+            }
+            None => Ok(None),
+        },
         None => Ok(None),
     }
 }
@@ -27,8 +34,14 @@ pub(super) async fn find_undo(context: &Context<'_>) -> Result<Option<Upid>, Ste
     match lookup {
         TaskLookup::Newest(role) => newest(context, &[kind], role).await,
         TaskLookup::OfTaker => {
-            let Operation::ReassignVolume(hand) = operation else { return Ok(None) };
-            newest_of(context, hand.to().vmid, &[kind], Role::Operate).await
+            let taker = match operation {
+                Operation::ReassignVolume(hand) => Some(hand.to().vmid),
+                Operation::RebaseGuest(_) => context.progress.vmid(),
+                _ => None,
+            };
+            let Some(taker) = taker else { return Ok(None) };
+            let subject = step_move_volume::task_back(context)?;
+            newest_of(context, taker, &[kind], Role::Operate, subject.as_deref()).await
         }
         TaskLookup::RunningOfOriginal => {
             let Some(vmid) = operation.vmid() else { return Ok(None) };
@@ -38,21 +51,35 @@ pub(super) async fn find_undo(context: &Context<'_>) -> Result<Option<Upid>, Ste
     }
 }
 
+/// The guest that a step's task works on.
+fn worked_on(context: &Context<'_>) -> Option<Vmid> {
+    match context.step {
+        // The guest that is replaced, whatever number was chosen for the other since.
+        Step::StopOriginal | Step::MoveVolume(_) => context.progress.operation.vmid(),
+        _ => context.progress.vmid(),
+    }
+}
+
 async fn newest(context: &Context<'_>, kinds: &[TaskKind], role: Role) -> Result<Option<Upid>, StepError> {
     match context.progress.vmid() {
-        Some(vmid) => newest_of(context, vmid, kinds, role).await,
+        Some(vmid) => newest_of(context, vmid, kinds, role, None).await,
         None => Ok(None),
     }
 }
 
+/// The newest of these kinds; of several on one guest the one with this subject. Tasks are listed by the second, and within
+/// one second several volumes of a guest may have moved.
 async fn newest_of(
     context: &Context<'_>,
     vmid: Vmid,
     kinds: &[TaskKind],
     role: Role,
+    subject: Option<&str>,
 ) -> Result<Option<Upid>, StepError> {
     for kind in kinds {
-        if let Some(row) = rows_of(context, vmid, *kind, role).await?.into_iter().next() {
+        let rows = rows_of(context, vmid, *kind, role).await?;
+        let mut rows = rows.into_iter().filter(|row| subject.is_none_or(|one| row.upid.subject() == one));
+        if let Some(row) = rows.next() {
             return Ok(Some(row.upid));
         }
     }

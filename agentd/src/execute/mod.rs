@@ -54,12 +54,14 @@ mod step_destroy;
 mod step_disk;
 mod step_filter;
 mod step_hello;
+mod step_move_volume;
 mod step_power;
 mod step_protection;
 mod step_prune;
 mod step_read_back;
 mod step_read_only_entry;
 mod step_reassign_volume;
+mod step_rebase;
 mod step_renew;
 mod step_report;
 mod step_restore;
@@ -151,7 +153,9 @@ impl Ports {
             Makes::Scratch(_) => {
                 self.scratch.as_ref().map(|scratch| Self { pve: Arc::clone(scratch), ..self.clone() })
             }
-            Makes::Guest(_) | Makes::Adopted(_) | Makes::Copy(_) | Makes::Nothing => Some(self.clone()),
+            Makes::Guest(_) | Makes::Adopted(_) | Makes::Copy(_) | Makes::Successor(_) | Makes::Nothing => {
+                Some(self.clone())
+            }
         }
     }
 

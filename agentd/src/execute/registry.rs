@@ -9,9 +9,10 @@ use super::context::{Checked, Context, Started, UndoState};
 use super::trouble::StepError;
 use super::{
     step_adopt, step_archive, step_backup, step_claim, step_config, step_destroy, step_disk, step_hello,
-    step_power, step_protection, step_prune, step_read_back, step_reassign_volume, step_renew, step_report,
-    step_restore, step_restore_copy, step_roll_back, step_room, step_snapshot, step_swap, step_swap_back,
-    step_test, step_update, step_vmid, step_volume, step_window, undo_making,
+    step_move_volume, step_power, step_protection, step_prune, step_read_back, step_reassign_volume,
+    step_rebase, step_renew, step_report, step_restore, step_restore_copy, step_roll_back, step_room,
+    step_snapshot, step_swap, step_swap_back, step_test, step_update, step_vmid, step_volume, step_window,
+    undo_making,
 };
 use crate::operation::step::{Step, Undo};
 use crate::port::pve::Role;
@@ -110,7 +111,8 @@ pub(super) const fn actions(step: Step) -> StepActions {
         Step::FirstStart => starts(&[TaskKind::Start], Operate, by!(step_power::is_up), by!(step_power::first_start)),
         Step::Start => starts(&[TaskKind::Start], Operate, by!(step_power::is_up), by!(step_power::start)),
         Step::StartAgain => starts(&[TaskKind::Start], Operate, by!(step_power::is_up_again), by!(step_power::start)),
-        Step::ShutDown | Step::StopOriginal => starts(&[TaskKind::Stop, TaskKind::Shutdown], Operate, by!(step_power::is_down), by!(step_power::shut_down)),
+        Step::StopOriginal => starts(&[TaskKind::Stop, TaskKind::Shutdown], Operate, by!(step_swap::original_is_down), by!(step_swap::stop_original)),
+        Step::ShutDown => starts(&[TaskKind::Stop, TaskKind::Shutdown], Operate, by!(step_power::is_down), by!(step_power::shut_down)),
         Step::ConfirmRunning => looks(by!(step_power::confirm_up)),
         Step::ConfirmStopped => looks(by!(step_power::confirm_down)),
         Step::ConfirmAgain => looks(by!(step_power::confirm_up_again)),
@@ -155,6 +157,8 @@ pub(super) const fn actions(step: Step) -> StepActions {
         Step::DemoteOriginal => calls(by!(step_swap::original_is_demoted), by!(step_swap::demote_original)),
         Step::PromoteCopy => calls(by!(step_swap::copy_is_promoted), by!(step_swap::promote_copy)),
         Step::StartPlaced => starts(&[TaskKind::Start], Operate, by!(step_swap::copy_runs), by!(step_swap::start_copy)),
+        Step::VerifyRebase => looks(by!(step_rebase::prove)),
+        Step::MoveVolume(_) => starts(&[TaskKind::MoveVolume], Operate, by!(step_move_volume::is_moved), by!(step_move_volume::act)),
         Step::ConfirmPlaced => looks(by!(step_swap::confirm)),
     }
 }
@@ -180,6 +184,7 @@ pub(super) const fn undo_actions(undo: Undo) -> UndoActions {
         Undo::Disarm => UndoActions::Calls(by!(step_roll_back::disarm)),
         Undo::ProtectOther => UndoActions::Calls(noted!(step_reassign_volume::protect_again)),
         Undo::ReassignBack => task(TaskKind::MoveVolume, OfTaker, by!(step_reassign_volume::hand_back)),
+        Undo::MoveBack => task(TaskKind::MoveVolume, OfTaker, by!(step_move_volume::move_back)),
         Undo::RestoreTags => UndoActions::Calls(noted!(step_adopt::give_back)),
         Undo::StartOriginal => task(TaskKind::Start, RunningOfOriginal, by!(step_swap_back::start_former)),
         Undo::RestoreOriginal => UndoActions::Calls(by!(step_swap_back::take_up_again)),

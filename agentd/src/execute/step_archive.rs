@@ -6,12 +6,13 @@ use std::sync::Arc;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::size::DiskGib;
 
 use super::archive_check::archive;
 use super::context::{Context, Started, StepOutput};
 use super::step_room::{Restored, lacks};
 use super::trouble::StepError;
-use super::{step_restore_copy, step_test};
+use super::{step_rebase, step_restore_copy, step_test};
 use crate::gate::archive::{Lines, Nets, judge_backup, judge_golden};
 use crate::model::disks::{Content, Share};
 use crate::model::limits;
@@ -21,12 +22,16 @@ use crate::port::pve::{AclPath, PveError, Role};
 pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let provision = match &context.progress.operation {
         Operation::Provision(provision) => provision,
+        Operation::RebaseGuest(_) => return step_rebase::judged(context).await,
         Operation::RestoreCopy(_) => return step_restore_copy::judged(context).await,
         Operation::RestoreTest(_) => return step_test::judged(context).await,
         other => return Err(StepError::fault(format!("a {} judges no archive", other.kind().as_str()))),
     };
     match &provision.source {
-        Source::Image(image) => golden(context, provision, image).await,
+        Source::Image(image) => {
+            let digest = self::image(context, image, provision.guest.size.rootfs_gib).await?;
+            Ok(Started::Learnt(StepOutput::note(format!("sha256 {digest}…"))))
+        }
         Source::Backup(lost) => {
             has_room(context, provision, lost).await?;
             own_backup(context, provision.guest.uid, lost).await
@@ -34,7 +39,12 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     }
 }
 
-async fn golden(context: &Context<'_>, provision: &Provision, image: &Image) -> Result<Started, StepError> {
+/// Holds an image to its digest and its configuration to the rules; the beginning of the digest.
+pub(super) async fn image(
+    context: &Context<'_>,
+    image: &Image,
+    rootfs: DiskGib,
+) -> Result<String, StepError> {
     context.say("checking the archive's digest");
     let Image { archive: name, sha256: approved, file: path } = image;
     let (digests, file) = (Arc::clone(&context.ports.digests), path.clone());
@@ -61,9 +71,9 @@ async fn golden(context: &Context<'_>, provision: &Provision, image: &Image) -> 
     let volume = archive(name)?;
     let text = context.ports.pve.archive_config(Role::Allocate, &volume).await?;
     Lines::read(text.expose())
-        .and_then(|lines| judge_golden(&lines, provision.guest.size.rootfs_gib))
+        .and_then(|lines| judge_golden(&lines, rootfs))
         .map_err(|refused| StepError::give_up(ErrorCode::Forbidden, refused.to_string()))?;
-    Ok(Started::Learnt(StepOutput::note(format!("sha256 {}…", digest.get(..12).unwrap_or_default()))))
+    Ok(digest.get(..12).unwrap_or_default().to_owned())
 }
 
 /// A lost guest waits rather than fill a storage that others use: each storage is checked for room for its disks.

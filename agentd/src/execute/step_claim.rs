@@ -44,7 +44,10 @@ pub(super) async fn is_dropped(context: &Context<'_>) -> Result<Checked, StepErr
 
 /// Whether the guest runs when the claim is taken out. Of one that came back with its own token it is before its first start.
 fn was_started(operation: &Operation) -> bool {
-    matches!(operation, Operation::Provision(provision) if provision.starts_with_a_claim())
+    match operation {
+        Operation::Provision(provision) => provision.starts_with_a_claim(),
+        other => matches!(other.makes(), Makes::Successor(_)),
+    }
 }
 
 pub(super) async fn set(context: &Context<'_>) -> Result<Started, StepError> {
@@ -76,7 +79,7 @@ async fn is_fresh(context: &Context<'_>, config: &GuestConfig) -> Result<bool, S
     let (store, claim) = (&context.ports.store, token.claim.hash());
     Ok(match context.progress.operation.makes() {
         Makes::Scratch(_) => store.test_claim_lives(context.progress.id, claim, needed_until).await?,
-        Makes::Guest(_) | Makes::Adopted(_) | Makes::Copy(_) | Makes::Nothing => {
+        Makes::Guest(_) | Makes::Adopted(_) | Makes::Copy(_) | Makes::Successor(_) | Makes::Nothing => {
             store.claim_lives(context.progress.operation.uid(), claim, needed_until).await?
         }
     })
@@ -99,6 +102,10 @@ async fn hand_over(context: &Context<'_>, config: GuestConfig) -> Result<Started
             let test = TestHolder { operation: context.progress.id, guest: test.guest };
             store.mint_test_claim(test, claim.hash(), expires_at).await?;
             (format!("https://{}", speech.listener), Mode::RestoreTest)
+        }
+        Makes::Successor(rebase) => {
+            store.mint_successor_claim(rebase.guest().uid, claim.hash(), expires_at, now).await?;
+            (context.ports.listener.endpoint.clone(), Mode::Serve)
         }
         Makes::Guest(_) | Makes::Adopted(_) | Makes::Copy(_) | Makes::Nothing => {
             store.mint_claim(context.progress.operation.uid(), claim.hash(), expires_at, now).await?;

@@ -85,6 +85,7 @@ fn brings_its_token(operation: &Operation) -> bool {
         | Operation::ExpireSnapshot(_)
         | Operation::Grow(_)
         | Operation::ReassignVolume(_)
+        | Operation::RebaseGuest(_)
         | Operation::QuiescedBackup(_)
         | Operation::PruneBackup(_)
         | Operation::Reconfigure(_)
@@ -103,7 +104,7 @@ fn brings_its_token(operation: &Operation) -> bool {
 fn silent(context: &Context<'_>, why: &str) -> Result<StepError, StepError> {
     let lost = match context.progress.operation.makes() {
         Makes::Guest(provision) => provision.lost(),
-        Makes::Adopted(_) | Makes::Copy(_) | Makes::Scratch(_) | Makes::Nothing => None,
+        Makes::Adopted(_) | Makes::Copy(_) | Makes::Successor(_) | Makes::Scratch(_) | Makes::Nothing => None,
     };
     let Some(lost) = lost else {
         let text = format!("{why}: look at its console, and at the controller of its image");

@@ -17,7 +17,7 @@ use crate::port::pve::volume::{Disk, InBackup};
 pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let (wrong, empty) = match context.progress.operation.makes() {
         Makes::Copy(_) => (step_restore_copy::check(context).await?, None),
-        Makes::Guest(_) | Makes::Adopted(_) | Makes::Scratch(_) | Makes::Nothing => {
+        Makes::Guest(_) | Makes::Adopted(_) | Makes::Successor(_) | Makes::Scratch(_) | Makes::Nothing => {
             by_document(context).await?
         }
     };

@@ -8,7 +8,7 @@ use super::archive_check::archive;
 use super::context::{Checked, Context, PENDING, Started, StepOutput};
 use super::identity;
 use super::trouble::StepError;
-use super::{own_tasks, step_restore_copy, step_test};
+use super::{own_tasks, step_rebase, step_restore_copy, step_test};
 use crate::model::net::ResolverText;
 use crate::model::records::VolumeId;
 use crate::operation::log::Finding;
@@ -65,6 +65,7 @@ pub(super) async fn at_rest(context: &Context<'_>, vmid: Vmid) -> Result<(), Ste
 pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let provision = match &context.progress.operation {
         Operation::Provision(provision) => provision,
+        Operation::RebaseGuest(_) => return step_rebase::restore(context).await,
         Operation::RestoreCopy(_) => return step_restore_copy::restore(context).await,
         Operation::RestoreTest(_) => return step_test::restore(context).await,
         other => return Err(StepError::fault(format!("a {} restores nothing", other.kind().as_str()))),

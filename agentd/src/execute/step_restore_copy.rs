@@ -23,6 +23,7 @@ use crate::gate::{Approved, Effect, Verdict, gate};
 use crate::model::disks::Content;
 use crate::model::limits;
 use crate::model::mark::{self, Mark};
+use crate::model::net::ResolverText;
 use crate::model::records::{self, Place};
 use crate::operation::{Operation, RestoreCopy};
 use crate::port::pve::change::{Description, Tag};
@@ -151,6 +152,7 @@ pub(super) async fn restore(context: &Context<'_>) -> Result<Started, StepError>
         rootfs: layout.rootfs,
         mounts: layout.mounts.into_iter().map(|(slot, mount)| (slot, (mount.path, mount.size))).collect(),
         caps: None,
+        resolver: ResolverText::default(),
     };
     Ok(Started::Task(context.ports.pve.restore_copy(&request).await?))
 }
@@ -166,15 +168,30 @@ fn unset(context: &Context<'_>, config: &GuestConfig) -> Result<Vec<ConfigChange
     if config.env.is_some() {
         changes.push(ConfigChange::ClearEnv);
     }
-    if config.protection == Switch::Off {
+    // A container that is to take its guest's place takes the guest's volumes first, and a protected one takes none.
+    let protects = matches!(context.progress.operation, Operation::RestoreCopy(_));
+    if protects && config.protection == Switch::Off {
         changes.push(ConfigChange::Protect);
     }
     Ok(changes)
 }
 
+/// Nothing has to be set on a container that is to take its guest's place.
+pub(super) fn fresh(context: &Context<'_>, config: &GuestConfig) -> Result<(), StepError> {
+    if unset(context, config)?.is_empty() {
+        return Ok(());
+    }
+    let text = "the mark or the environment of the new container is not as it was set: somebody changed it";
+    Err(StepError::give_up(ErrorCode::TargetChanged, text))
+}
+
 pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     let config = own_copy(context).await?;
-    made(&config, &spec(context)?.bridge)?;
+    let bridge = match &context.progress.operation {
+        Operation::RebaseGuest(rebase) => &rebase.successor.bridge,
+        _ => &spec(context)?.bridge,
+    };
+    made(&config, bridge)?;
     Ok(if unset(context, &config)?.is_empty() {
         Checked::Happened(StepOutput::nothing())
     } else {

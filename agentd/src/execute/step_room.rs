@@ -43,6 +43,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
         | Operation::ExpireSnapshot(_)
         | Operation::Grow(_)
         | Operation::ReassignVolume(_)
+        | Operation::RebaseGuest(_)
         | Operation::Provision(_)
         | Operation::QuiescedBackup(_)
         | Operation::PruneBackup(_)

@@ -11,13 +11,15 @@ use holdfast_protocol::id::Vmid;
 
 use super::context::{Checked, Context, Started, StepOutput};
 use super::trouble::StepError;
-use super::{guest_identity, step_power};
+use super::{guest_identity, step_claim, step_power};
 use crate::gate::adoption::{judge, judge_bridges};
 use crate::gate::warrant::{SignedState, road};
 use crate::gate::{Approved, Effect, Verdict, gate};
+use crate::model::limits;
 use crate::model::mark::{self, Mark};
 use crate::model::records::{CopyStage, Place, VolumeId};
 use crate::operation::log::{Finding, PowerFound};
+use crate::operation::swap_guest::Pair;
 use crate::operation::swap_guest::identity::{GuestIdentities, GuestIdentity};
 use crate::operation::{Operation, SwapGuest};
 use crate::port::pve::config::Switch;
@@ -29,6 +31,20 @@ pub(super) fn spec<'a>(context: &'a Context<'_>) -> Result<&'a SwapGuest, StepEr
     match &context.progress.operation {
         Operation::SwapGuest(swap) => Ok(swap),
         other => Err(StepError::fault(format!("a {} swaps nothing", other.kind().as_str()))),
+    }
+}
+
+/// The two of an exchange, each with the volumes that it has throughout.
+pub(super) fn pair(context: &Context<'_>) -> Result<Pair, StepError> {
+    let progress = context.progress;
+    match &progress.operation {
+        Operation::SwapGuest(swap) => Ok(swap.pair()),
+        Operation::RebaseGuest(rebase) => {
+            let vmid = progress.vmid().filter(|_| progress.restored_by().is_some());
+            let pair = vmid.and_then(|vmid| rebase.pair(vmid, progress.volumes(), progress.id));
+            pair.ok_or_else(|| StepError::fault("the new container was not made yet"))
+        }
+        other => Err(StepError::fault(format!("a {} exchanges nothing", other.kind().as_str()))),
     }
 }
 
@@ -69,7 +85,7 @@ pub(super) async fn prove(context: &Context<'_>) -> Result<Started, StepError> {
         return Err(StepError::give_up(ErrorCode::Locked, text));
     }
     stays_behind(swap, &guests, &copys)?;
-    let identities = fits(context, swap, &guests, &copys)?;
+    let identities = fits(context, &swap.pair(), &guests, &copys)?;
     let runs = step_power::runs(context).await?;
     let found = if runs { PowerFound::Running } else { PowerFound::Stopped };
     let note = match swap.leaves().len() {
@@ -116,29 +132,29 @@ fn stays_behind(swap: &SwapGuest, guest: &GuestConfig, copy: &GuestConfig) -> Re
 }
 
 /// The identity of both, once it is sure that each can get the other identity and return to its own.
-fn fits(
+pub(super) fn fits(
     context: &Context<'_>,
-    swap: &SwapGuest,
+    pair: &Pair,
     guests: &GuestConfig,
     copys: &GuestConfig,
 ) -> Result<GuestIdentities, StepError> {
     let refused = |vmid: Vmid, why: String| {
         StepError::give_up(ErrorCode::Forbidden, format!("guest {vmid} cannot be swapped: {why}"))
     };
-    let (guest, copy) = (swap.guest().vmid, swap.copy().vmid);
+    let (guest, copy) = (pair.guest.vmid, pair.copy.vmid);
     let read = |vmid, config| guest_identity::of(config).map_err(|why| refused(vmid, why));
     let identities = GuestIdentities { guest: read(guest, guests)?, copy: read(copy, copys)? };
-    let elsewhere = identities.guest.nets.values().find(|net| net.bridge() != Some(swap.bridge.as_str()));
+    let elsewhere = identities.guest.nets.values().find(|net| net.bridge() != Some(pair.bridge.as_str()));
     if let Some(net) = elsewhere {
         let text = format!(
             "its network {} is not on {}, the bridge that the agent was given",
             net.name(),
-            swap.bridge
+            pair.bridge
         );
         return Err(refused(guest, text));
     }
     let demoted =
-        identities.demoted(swap, context.progress.id).map_err(|why| refused(guest, why.to_string()))?;
+        identities.demoted(pair, context.progress.id).map_err(|why| refused(guest, why.to_string()))?;
     let placed = identities.placed().map_err(|why| refused(copy, why.to_string()))?;
     for (vmid, config, wanted) in [(guest, guests, &demoted), (copy, copys, &placed)] {
         guest_identity::changes(config, wanted).map_err(|why| refused(vmid, why))?;
@@ -146,7 +162,7 @@ fn fits(
     Ok(identities)
 }
 
-fn unlocked(config: GuestConfig) -> Result<GuestConfig, StepError> {
+pub(super) fn unlocked(config: GuestConfig) -> Result<GuestConfig, StepError> {
     match config.lock.clone() {
         Some(kind) => Err(PveError::Locked { kind }.into()),
         None => Ok(config),
@@ -176,15 +192,15 @@ pub(super) async fn one_of(
 
 /// The guest, whether it is laid aside yet or not.
 pub(super) async fn former(context: &Context<'_>) -> Result<GuestConfig, StepError> {
-    let swap = spec(context)?;
-    let marks = [Mark::Of(swap.guest().uid), swap.former_mark(context.progress.id)];
-    one_of(context, swap.guest(), marks).await
+    let pair = pair(context)?;
+    let marks = [Mark::Of(pair.guest.uid), pair.former_mark(context.progress.id)];
+    one_of(context, &pair.guest, marks).await
 }
 
 /// The copy, whether it is in its guest's place yet or not.
 pub(super) async fn copy(context: &Context<'_>) -> Result<GuestConfig, StepError> {
-    let swap = spec(context)?;
-    one_of(context, swap.copy(), [swap.copys_mark(), Mark::Of(swap.guest().uid)]).await
+    let pair = pair(context)?;
+    one_of(context, &pair.copy, [pair.copys_mark, Mark::Of(pair.guest.uid)]).await
 }
 
 /// What must still be set. Protection is always part of it.
@@ -197,7 +213,7 @@ fn unset(config: &GuestConfig, wanted: &GuestIdentity, vmid: Vmid) -> Result<Vec
 }
 
 fn demoted(context: &Context<'_>) -> Result<GuestIdentity, StepError> {
-    let demoted = identities(context)?.demoted(spec(context)?, context.progress.id);
+    let demoted = identities(context)?.demoted(&pair(context)?, context.progress.id);
     demoted.map_err(|why| StepError::fault(why.to_string()))
 }
 
@@ -206,11 +222,11 @@ fn placed(context: &Context<'_>) -> Result<GuestIdentity, StepError> {
 }
 
 async fn is_demoted(context: &Context<'_>) -> Result<Vec<ConfigChange>, StepError> {
-    unset(&former(context).await?, &demoted(context)?, spec(context)?.guest().vmid)
+    unset(&former(context).await?, &demoted(context)?, pair(context)?.guest.vmid)
 }
 
 async fn is_placed(context: &Context<'_>) -> Result<Vec<ConfigChange>, StepError> {
-    unset(&copy(context).await?, &placed(context)?, spec(context)?.copy().vmid)
+    unset(&copy(context).await?, &placed(context)?, pair(context)?.copy.vmid)
 }
 
 pub(super) async fn original_is_demoted(context: &Context<'_>) -> Result<Checked, StepError> {
@@ -218,7 +234,7 @@ pub(super) async fn original_is_demoted(context: &Context<'_>) -> Result<Checked
 }
 
 pub(super) async fn demote_original(context: &Context<'_>) -> Result<Started, StepError> {
-    let guest = spec(context)?.guest().vmid;
+    let guest = pair(context)?.guest.vmid;
     let config = unlocked(former(context).await?)?;
     let changes = unset(&config, &demoted(context)?, guest)?;
     stands_still(context, guest).await?;
@@ -226,13 +242,13 @@ pub(super) async fn demote_original(context: &Context<'_>) -> Result<Started, St
 }
 
 pub(super) async fn copy_is_promoted(context: &Context<'_>) -> Result<Checked, StepError> {
-    let copy = spec(context)?.copy().vmid;
+    let copy = pair(context)?.copy.vmid;
     Ok(is_placed(context).await?.is_empty().then(|| StepOutput::fact(Finding::Vmid(copy))).into())
 }
 
 pub(super) async fn promote_copy(context: &Context<'_>) -> Result<Started, StepError> {
     out_of_the_way(context).await?;
-    let vmid = spec(context)?.copy().vmid;
+    let vmid = pair(context)?.copy.vmid;
     let config = unlocked(copy(context).await?)?;
     let changes = unset(&config, &placed(context)?, vmid)?;
     stands_still(context, vmid).await?;
@@ -240,29 +256,58 @@ pub(super) async fn promote_copy(context: &Context<'_>) -> Result<Started, StepE
 }
 
 pub(super) async fn copy_runs(context: &Context<'_>) -> Result<Checked, StepError> {
-    let power = power(context, spec(context)?.copy().vmid).await?;
+    let power = power(context, pair(context)?.copy.vmid).await?;
     Ok((power == Power::Running).then(StepOutput::nothing).into())
 }
 
 pub(super) async fn start_copy(context: &Context<'_>) -> Result<Started, StepError> {
     out_of_the_way(context).await?;
-    let copy = spec(context)?.copy().vmid;
+    let copy = pair(context)?.copy.vmid;
     if !is_placed(context).await?.is_empty() {
         return Err(changed(copy, "somebody changed what it is known by"));
+    }
+    if let Operation::RebaseGuest(_) = &context.progress.operation {
+        step_claim::renew_when_old(context).await?;
     }
     Ok(Started::Task(context.ports.pve.start(copy).await?))
 }
 
 /// The guest is unplugged and stopped. It may have been put back, or started, by hand.
 async fn out_of_the_way(context: &Context<'_>) -> Result<(), StepError> {
-    let vmid = spec(context)?.guest().vmid;
+    let vmid = pair(context)?.guest.vmid;
     if !is_demoted(context).await?.is_empty() {
         return Err(changed(vmid, "it was laid aside, and somebody changed that"));
     }
     stands_still(context, vmid).await
 }
 
-async fn stands_still(context: &Context<'_>, vmid: Vmid) -> Result<(), StepError> {
+pub(super) async fn original_is_down(context: &Context<'_>) -> Result<Checked, StepError> {
+    let Operation::RebaseGuest(_) = &context.progress.operation else {
+        return step_power::is_down(context).await;
+    };
+    let power = power(context, pair(context)?.guest.vmid).await?;
+    Ok((power == Power::Stopped).then(StepOutput::nothing).into())
+}
+
+/// Requests a shutdown; in a further try it is stopped. A guest that is put on a newer image has another number by now than
+/// the one that the operation works on.
+pub(super) async fn stop_original(context: &Context<'_>) -> Result<Started, StepError> {
+    let Operation::RebaseGuest(_) = &context.progress.operation else {
+        return step_power::shut_down(context).await;
+    };
+    let guest = pair(context)?.guest;
+    let config = former(context).await?;
+    if mark::read(&config.tags, &config.description) != Mark::Of(guest.uid) {
+        return Err(changed(guest.vmid, "its mark was changed"));
+    }
+    if context.progress.tries(context.place) > 1 {
+        context.say("it did not go down when asked: stopping it");
+        return Ok(Started::Task(context.ports.pve.stop(guest.vmid).await?));
+    }
+    Ok(Started::Task(context.ports.pve.shutdown(guest.vmid, limits::SHUTDOWN_S).await?))
+}
+
+pub(super) async fn stands_still(context: &Context<'_>, vmid: Vmid) -> Result<(), StepError> {
     match power(context, vmid).await? {
         Power::Stopped => Ok(()),
         Power::Running | Power::Unknown(_) => {
@@ -287,13 +332,14 @@ pub(super) async fn send(
 /// Both are read again, and only then our records change: the copy becomes the guest, and the former guest is kept as
 /// well.
 pub(super) async fn confirm(context: &Context<'_>) -> Result<Started, StepError> {
-    let (guest, copy) = (spec(context)?.guest().vmid, spec(context)?.copy().vmid);
+    let (guest, copy) = (pair(context)?.guest.vmid, pair(context)?.copy.vmid);
     if !is_demoted(context).await?.is_empty() {
         return Err(changed(guest, "it was laid aside, and somebody changed that"));
     }
     if !is_placed(context).await?.is_empty() {
         return Err(changed(copy, "somebody changed what it is known by"));
     }
+    holds_all(context).await?;
     if power(context, copy).await? != Power::Running {
         let text =
             format!("guest {copy} was started in its guest's place and does not run: look at its console");
@@ -301,4 +347,19 @@ pub(super) async fn confirm(context: &Context<'_>) -> Result<Started, StepError>
     }
     let note = format!("it is guest {copy} now; what was guest {guest} is laid aside");
     Ok(Started::Learnt(StepOutput { facts: vec![Finding::TookPlace], note: Some(note) }))
+}
+
+/// Each volume that was signed for is mounted in the new container.
+async fn holds_all(context: &Context<'_>) -> Result<(), StepError> {
+    let Operation::RebaseGuest(rebase) = &context.progress.operation else { return Ok(()) };
+    let (copy, config) = (pair(context)?.copy.vmid, copy(context).await?);
+    let moved = context.progress.moved();
+    for one in rebase.volumes() {
+        let disk = config.mounts.get(&u16::from(one.slot));
+        let held = disk.and_then(|disk| disk.volume()).map(|id| VolumeId::new(id.as_str()));
+        if held.is_none() || held.as_ref() != moved.get(&one.volume) {
+            return Err(changed(copy, format!("its volume at {} is another", one.path)));
+        }
+    }
+    Ok(())
 }

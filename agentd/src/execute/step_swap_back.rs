@@ -9,7 +9,7 @@ use holdfast_protocol::code::ErrorCode;
 use super::context::{Context, UndoState};
 use super::guest_identity;
 use super::identity::look_at;
-use super::step_swap::{copy, former, identities, power, send, spec};
+use super::step_swap::{copy, former, identities, pair, power, send};
 use super::trouble::{StepError, StepRecovery};
 use crate::gate::warrant::SignedState;
 use crate::model::mark::{self, Mark};
@@ -19,7 +19,7 @@ use crate::port::pve::read::Power;
 use crate::port::pve::{GuestConfig, VmidUse};
 
 /// A guest that is not as it was signed for is left to a person from here on.
-fn for_a_person(trouble: StepError, seen: &SignedState) -> StepError {
+pub(super) fn for_a_person(trouble: StepError, seen: &SignedState) -> StepError {
     match trouble.next {
         StepRecovery::GiveUp => StepError { next: StepRecovery::Park(look_at(seen.vmid)), ..trouble },
         _ => trouble,
@@ -35,7 +35,7 @@ enum Copy {
 }
 
 async fn the_copy(context: &Context<'_>) -> Result<Copy, StepError> {
-    let seen = spec(context)?.copy();
+    let seen = &pair(context)?.copy;
     if context.ports.pve.vmid_use(seen.vmid).await? == VmidUse::Free {
         return Ok(Copy::Demoted("the copy is gone"));
     }
@@ -58,7 +58,7 @@ pub(super) async fn stop_placed(context: &Context<'_>) -> Result<UndoState, Step
     if let Copy::Demoted(why) = the_copy(context).await? {
         return Ok(UndoState::Nothing(Some(why.to_owned())));
     }
-    let vmid = spec(context)?.copy().vmid;
+    let vmid = pair(context)?.copy.vmid;
     match power(context, vmid).await? {
         Power::Stopped => Ok(UndoState::Nothing(None)),
         Power::Running | Power::Unknown(_) => Ok(UndoState::Task(context.ports.pve.stop(vmid).await?)),
@@ -71,7 +71,7 @@ pub(super) async fn give_up_place(context: &Context<'_>) -> Result<UndoState, St
         Copy::Ours(config) => *config,
         Copy::Demoted(why) => return Ok(UndoState::Nothing(Some(why.to_owned()))),
     };
-    let (seen, wanted) = (spec(context)?.copy(), &identities(context)?.copy);
+    let (seen, wanted) = (&pair(context)?.copy, &identities(context)?.copy);
     if set(context, seen, config, wanted).await? {
         return Ok(UndoState::Nothing(Some("it is a copy again".to_owned())));
     }
@@ -83,7 +83,7 @@ pub(super) async fn give_up_place(context: &Context<'_>) -> Result<UndoState, St
 
 /// The undo of demoting the guest. The copy was unplugged before this.
 pub(super) async fn take_up_again(context: &Context<'_>) -> Result<UndoState, StepError> {
-    let (seen, wanted) = (spec(context)?.guest(), &identities(context)?.guest);
+    let (seen, wanted) = (&pair(context)?.guest, &identities(context)?.guest);
     let config = former(context).await.map_err(|trouble| for_a_person(trouble, seen))?;
     if set(context, seen, config, wanted).await? {
         return Ok(UndoState::Nothing(Some("it is the guest again".to_owned())));
@@ -126,7 +126,7 @@ fn by_hand(seen: &SignedState, why: &str) -> StepError {
 
 /// The undo of the guest's shutdown: what ran when this began runs again. The plan observes whether it stays up.
 pub(super) async fn start_former(context: &Context<'_>) -> Result<UndoState, StepError> {
-    let seen = spec(context)?.guest();
+    let seen = &pair(context)?.guest;
     if context.progress.found() != Some(PowerFound::Running) {
         return Ok(UndoState::Nothing(Some("it stood still before".to_owned())));
     }

@@ -29,6 +29,7 @@ use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::disks::Content;
 use crate::model::limits;
 use crate::model::mark;
+use crate::model::net::ResolverText;
 use crate::model::policy::TestBridge;
 use crate::model::records::Place;
 use crate::operation::log::Finding;
@@ -168,7 +169,8 @@ pub(super) async fn restore(context: &Context<'_>) -> Result<Started, StepError>
         description: Description::try_from(text).map_err(|error| fault(error.to_string()))?,
         rootfs: layout.rootfs,
         mounts: layout.mounts.into_iter().map(|(slot, mount)| (slot, (mount.path, mount.size))).collect(),
-        caps: Some(Caps { memory: test.place.memory, cores: test.place.cores }),
+        caps: Some(Caps { memory: test.place.memory, swap: None, cores: Some(test.place.cores) }),
+        resolver: ResolverText::default(),
     };
     match context.ports.pve.restore_copy(&request).await {
         Ok(task) => Ok(Started::Task(task)),

@@ -26,6 +26,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let number = match &context.progress.operation {
         Operation::Provision(provision) => &provision.number,
         Operation::RestoreCopy(copy_of) => &copy_of.number,
+        Operation::RebaseGuest(rebase) => &rebase.successor.number,
         other => return Err(StepError::fault(format!("a {} chooses no VMID", other.kind().as_str()))),
     };
     let uid = context.progress.operation.uid();

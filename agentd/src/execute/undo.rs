@@ -43,6 +43,10 @@ impl Run<'_> {
                     let note = Some(format!("{volume} is back"));
                     return Ok(Ok(StepOutput { facts: vec![Finding::Volume(volume)], note }));
                 }
+                Ok(UndoState::MovedBack { was, volume }) => {
+                    let note = Some(format!("{volume} is back"));
+                    return Ok(Ok(StepOutput { facts: vec![Finding::MovedBack { was, volume }], note }));
+                }
                 Ok(UndoState::Task(upid)) => {
                     self.write(Event::Posted { step: place, upid: upid.as_str().to_owned() }).await?;
                 }

@@ -16,12 +16,21 @@ use crate::operation::Makes;
 use crate::port::pve::config::Switch;
 use crate::port::pve::read::Power;
 use crate::port::pve::{ContentKind, GuestConfig, LiftProof, PveError, Role, UndoProof, VmidUse};
+use crate::port::store::access::TokenBack;
 
 /// Forgets the claim of a guest, or the access of a restore test.
 pub(super) async fn forget_claim(context: &Context<'_>) -> Result<UndoState, StepError> {
     let store = &context.ports.store;
     match context.progress.operation.makes() {
         Makes::Scratch(_) => store.forget_test_access(context.progress.id).await?,
+        Makes::Successor(rebase) => {
+            let (found, now) = (context.progress.found_token(), context.ports.clock.now());
+            if store.give_token_back(rebase.guest().uid, found, now).await? == TokenBack::Gone {
+                let text = "its claim was redeemed so often that the guest's own token is not remembered: its controller is not heard \
+                            until the guest is made again";
+                return Ok(UndoState::Nothing(Some(text.to_owned())));
+            }
+        }
         Makes::Guest(_) | Makes::Adopted(_) | Makes::Copy(_) | Makes::Nothing => {
             store.forget_claim(context.progress.operation.uid()).await?;
         }
@@ -49,6 +58,12 @@ async fn making<'a>(context: &Context<'a>) -> Result<Making<'a>, StepError> {
     let storages = match context.progress.operation.makes() {
         Makes::Guest(provision) => provision.restored_to(),
         Makes::Copy(copy_of) => BTreeSet::from([&copy_of.storage]),
+        Makes::Successor(rebase) => {
+            if context.progress.vmid() == Some(rebase.guest().vmid) {
+                return Ok(Making::None("no number was chosen for the new container".to_owned()));
+            }
+            BTreeSet::from([&rebase.successor.storage])
+        }
         Makes::Scratch(test) => BTreeSet::from([&test.place.storage]),
         Makes::Adopted(_) | Makes::Nothing => {
             return Err(StepError::fault("this operation made no guest that could be taken back"));

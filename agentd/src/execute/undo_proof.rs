@@ -29,7 +29,11 @@ fn evidence(context: &Context<'_>, config: &GuestConfig) -> Result<Evidence, Ste
         upid.ok_or_else(|| StepError::fault("the journal does not name the restore"))
     };
     let seen = mark::read(&config.tags, &config.description);
-    if matches!(context.progress.operation, Operation::RestoreCopy(_) | Operation::RestoreTest(_)) {
+    let copies = matches!(
+        context.progress.operation,
+        Operation::RestoreCopy(_) | Operation::RestoreTest(_) | Operation::RebaseGuest(_)
+    );
+    if copies {
         let first_line = mark::copy_line(uid, by);
         return Ok(if seen == (mark::Mark::Copy { of: uid, by }) {
             Evidence::Mark { tags: mark::copy_tags(by).into(), first_line }

@@ -250,6 +250,10 @@ fn leaves(entry: &ParkedEntry) -> &'static str {
             "Forgetting it: what stands of it on the node stays there and is yours to clear; the agent makes the guest anew under \
              another number, if the document still wants it.\n"
         }
+        OperationKind::RebaseGuest => {
+            "Forgetting it: both containers stay as they are, and so do the volumes, with whichever of them has them now. Look at \
+             both first (`pct config`): the agent goes on with the number in its records.\n"
+        }
         OperationKind::AdoptGuest
         | OperationKind::AttachVolume
         | OperationKind::Backup

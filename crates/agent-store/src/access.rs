@@ -121,6 +121,71 @@ fn redeem(
     Ok(Redeemed::Granted { guest, customer: parsed("a customer", &claim.customer)?, token_generation })
 }
 
+/// What became of the token of a guest whose successor's claim ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenBack {
+    /// It is the guest's token, as before.
+    Is,
+    /// It is not remembered any more: the claim was redeemed more often than earlier tokens are kept.
+    Gone,
+}
+
+fn give_token_back(
+    transaction: &Transaction<'_>,
+    uid: GuestUid,
+    found: Option<u32>,
+    now: Timestamp,
+) -> Result<TokenBack, StoreError> {
+    let failed = || StoreError::sqlite("give a token back");
+    let name = uid.to_string();
+    transaction
+        .execute(
+            "UPDATE guest SET claim_hash = NULL, claim_expires_at = NULL, claim_state = 'none', claim_redeemer = NULL,
+                 hello_at = NULL WHERE uid = ?1",
+            [&name],
+        )
+        .map_err(failed())?;
+    let Some(found) = found else { return Ok(TokenBack::Is) };
+    let count: u32 = transaction
+        .query_row("SELECT token_generation FROM guest WHERE uid = ?1", [&name], |row| row.get(0))
+        .map_err(failed())?;
+    if count == found {
+        return Ok(TokenBack::Is);
+    }
+    let former: Option<Vec<u8>> = transaction
+        .query_row(
+            "SELECT hash FROM former_token WHERE guest = ?1 AND generation = ?2",
+            (&name, found),
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(failed())?;
+    let Some(former) = former else {
+        // It was given back before, or it is forgotten. Earlier tokens are kept by their count, so that of the container,
+        // which has a later one, tells the two apart.
+        let later: i64 = transaction
+            .query_row(
+                "SELECT count(*) FROM former_token WHERE guest = ?1 AND generation = ?2",
+                (&name, count),
+                |row| row.get(0),
+            )
+            .map_err(failed())?;
+        return Ok(if later > 0 { TokenBack::Is } else { TokenBack::Gone });
+    };
+    token_holder::retire(transaction, uid)?;
+    transaction
+        .execute("DELETE FROM former_token WHERE hash = ?1", [&former])
+        .and_then(|_| {
+            transaction.execute(
+                "UPDATE guest SET token_hash = ?2, token_used_from = NULL WHERE uid = ?1",
+                (&name, &former),
+            )
+        })
+        .map_err(failed())?;
+    note(transaction, now, "token_given_back", uid)?;
+    Ok(TokenBack::Is)
+}
+
 fn note(
     transaction: &Transaction<'_>,
     at: Timestamp,
@@ -157,6 +222,73 @@ impl Store {
                 return Err(StoreError::Unknown { what: "guest", id: uid.to_string() });
             }
             note(transaction, now, "claim_minted", uid)
+        })
+        .await
+    }
+
+    /// A fresh claim for the container that takes a guest's place. The guest's token stays its token until the claim is
+    /// redeemed: the guest goes on with it if the exchange is taken back.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn mint_successor_claim(
+        &self,
+        uid: GuestUid,
+        claim: TokenHash,
+        expires_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let heard = Arc::clone(&self.heard);
+        self.write(Part::Guests, "mint a claim", move |transaction| {
+            heard.forget(uid);
+            let changed = transaction
+                .execute(
+                    "UPDATE guest SET claim_hash = ?2, claim_expires_at = ?3, claim_state = 'set', claim_redeemer = NULL,
+                         hello_at = NULL WHERE uid = ?1",
+                    (uid.to_string(), claim.as_bytes(), micros(expires_at)),
+                )
+                .map_err(StoreError::sqlite("mint a claim"))?;
+            if changed == 0 {
+                return Err(StoreError::Unknown { what: "guest", id: uid.to_string() });
+            }
+            note(transaction, now, "claim_minted", uid)
+        })
+        .await
+    }
+
+    /// The count of a guest's present token; none for a guest that has no token.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn present_token(&self, uid: GuestUid) -> Result<Option<u32>, StoreError> {
+        self.read(move |connection| {
+            connection
+                .query_row(
+                    "SELECT token_generation FROM guest WHERE uid = ?1 AND token_hash IS NOT NULL",
+                    [uid.to_string()],
+                    |row| row.get(0),
+                )
+                .optional()
+                .map_err(StoreError::sqlite("read a token's count"))
+        })
+        .await
+    }
+
+    /// Ends the claim of a container that was to take a guest's place. Where it was redeemed, the guest's token of this
+    /// count is its token again, and the container's is an earlier one from now on. Doing it twice is doing it once.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn give_token_back(
+        &self,
+        uid: GuestUid,
+        found: Option<u32>,
+        now: Timestamp,
+    ) -> Result<TokenBack, StoreError> {
+        let heard = Arc::clone(&self.heard);
+        self.write(Part::Guests, "give a token back", move |transaction| {
+            heard.forget(uid);
+            give_token_back(transaction, uid, found, now)
         })
         .await
     }
@@ -295,3 +427,7 @@ impl Store {
         written
     }
 }
+
+#[cfg(test)]
+#[path = "access_tests.rs"]
+mod tests;

@@ -8,9 +8,13 @@ use rusqlite::{Connection, Row, Transaction};
 use super::columns::{from_json, json, parsed, vmid};
 use super::{Part, Store, StoreError, guest, snapshot};
 use agent_core::model::records::{CopyStage, Origin, RestoredCopyRecord, VolumeId};
-use agent_core::operation::SwapGuest;
+use agent_core::model::warrant::SignedState;
+use agent_core::operation::progress::OperationState;
+use agent_core::operation::{RebaseGuest, SwapGuest};
 
-const COLUMNS: &str = "operation, guest, name, archive, stage, volumes, origin, vmid";
+const COLUMNS: &str = "operation, guest, name, archive, stage, volumes,
+     CASE WHEN origin = 'demoted' AND EXISTS (SELECT 1 FROM operation WHERE id = restored_copy.operation
+     AND kind = 'rebase_guest') THEN 'rebased' ELSE origin END, vmid";
 
 struct Raw {
     texts: [String; 7],
@@ -32,6 +36,7 @@ impl Raw {
             vmid: vmid(self.vmid)?,
             origin: match origin.as_str() {
                 "demoted" => Origin::Demoted,
+                "rebased" => Origin::Rebased,
                 // The column's CHECK allows nothing else.
                 _ => Origin::Restored(VolumeId::new(archive)),
             },
@@ -95,6 +100,32 @@ pub(super) fn swapped(
     guest::moved(transaction, now, by)?;
     snapshot::gone_with(transaction, was.uid)?;
     gone(transaction, swap.made_by)?;
+    demoted(transaction, was, by)
+}
+
+/// A container of a newer image took its guest's place, with the guest's volumes: the former guest is kept with its root
+/// disk.
+pub(super) fn rebased(
+    transaction: &Transaction<'_>,
+    rebase: &RebaseGuest,
+    after: &OperationState,
+) -> Result<(), StoreError> {
+    let guest = rebase.guest();
+    let version = rebase.version().map_err(StoreError::unreadable("an image's version"))?;
+    let vmid = after.vmid().filter(|vmid| *vmid != guest.vmid).ok_or_else(|| StoreError::Unreadable {
+        what: "a guest's number",
+        source: "the operation chose none".into(),
+    })?;
+    let volumes = after.volumes().into_iter().chain(after.moved().into_values()).collect();
+    guest::moved(transaction, &SignedState { vmid, volumes, ..guest.clone() }, after.id)?;
+    guest::set_golden(transaction, guest.uid, version)?;
+    snapshot::gone_with(transaction, guest.uid)?;
+    gone(transaction, after.id)?;
+    demoted(transaction, &SignedState { volumes: rebase.stays(), ..guest.clone() }, after.id)
+}
+
+/// What was the guest is kept as a copy of it.
+fn demoted(transaction: &Transaction<'_>, was: &SignedState, by: OperationId) -> Result<(), StoreError> {
     transaction
         .execute(
             "INSERT INTO restored_copy (operation, guest, name, vmid, archive, stage, volumes, origin)
@@ -120,6 +151,14 @@ pub(super) fn of(connection: &Connection, guest: GuestUid) -> Result<Vec<Restore
 pub(super) fn gone(transaction: &Transaction<'_>, by: OperationId) -> Result<(), StoreError> {
     transaction
         .execute("DELETE FROM restored_copy WHERE operation = ?1", [by.to_string()])
+        .map_err(StoreError::sqlite("forget a copy"))?;
+    Ok(())
+}
+
+/// The same, where it was not finished: what the operation laid aside is kept under its id as well.
+pub(super) fn gone_making(transaction: &Transaction<'_>, by: OperationId) -> Result<(), StoreError> {
+    transaction
+        .execute("DELETE FROM restored_copy WHERE operation = ?1 AND stage = 'making'", [by.to_string()])
         .map_err(StoreError::sqlite("forget a copy"))?;
     Ok(())
 }

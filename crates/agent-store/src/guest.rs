@@ -1,7 +1,7 @@
 //! Our guests: ids, places and every VMID they had.
 
 use holdfast_protocol::desired::DesiredGuest;
-use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
+use holdfast_protocol::id::{GoldenVersion, GuestUid, OperationId, Vmid};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
 use super::columns::{from_json, json, parsed, time, vmid};
@@ -217,6 +217,18 @@ pub(super) fn moved(
             )
         })
         .map_err(StoreError::sqlite("note a guest under another number"))?;
+    Ok(())
+}
+
+/// A guest is on another image from now on.
+pub(super) fn set_golden(
+    transaction: &Transaction<'_>,
+    uid: GuestUid,
+    golden: &GoldenVersion,
+) -> Result<(), StoreError> {
+    transaction
+        .execute("UPDATE guest SET golden = ?2 WHERE uid = ?1", (uid.to_string(), golden.as_str()))
+        .map_err(StoreError::sqlite("note a guest's image"))?;
     Ok(())
 }
 

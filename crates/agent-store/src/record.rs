@@ -10,11 +10,11 @@ use rusqlite::Transaction;
 
 use super::{StoreError, backup, controller, copies, guest, release, restore_test, snapshot, window};
 use agent_core::model::records::ControllerOutcome;
-use agent_core::operation::log::Finding;
+use agent_core::operation::log::{Finding, Status};
 use agent_core::operation::progress::OperationState;
 use agent_core::operation::update_controller::Came;
 use agent_core::operation::window::Window;
-use agent_core::operation::{Makes, Operation};
+use agent_core::operation::{Makes, Operation, RebaseGuest, Source};
 
 /// Applies a finding to our records.
 pub(super) fn learn(
@@ -52,6 +52,12 @@ pub(super) fn learn(
         // Guest and copy change places with the outcome of the step, or neither does.
         Finding::TookPlace => match operation {
             Operation::SwapGuest(swap) => copies::swapped(transaction, swap, after.id),
+            Operation::RebaseGuest(rebase) => copies::rebased(transaction, rebase, after),
+            other => misplaced(other),
+        },
+        // While it is under way the journal says where its volumes are. Our records change with its end.
+        Finding::Moved { .. } | Finding::MovedBack { .. } => match operation {
+            Operation::RebaseGuest(_) => Ok(()),
             other => misplaced(other),
         },
         Finding::WindowGranted(granted) => match operation {
@@ -92,6 +98,7 @@ pub(super) fn learn(
         | Finding::Found(_)
         | Finding::FoundMarked { .. }
         | Finding::FoundIdentities(_)
+        | Finding::FoundToken { .. }
         | Finding::Condition(_) => Ok(()),
     }
 }
@@ -104,6 +111,10 @@ fn reserved(transaction: &Transaction<'_>, after: &OperationState, vmid: Vmid) -
             let archive = spec.archive().map_err(StoreError::unreadable("what a copy is restored from"))?;
             let guest = spec.guest();
             copies::begin(transaction, (guest.uid, &guest.name, archive), after.id, vmid)
+        }
+        Makes::Successor(spec) => {
+            let guest = spec.guest();
+            copies::begin(transaction, (guest.uid, &guest.name, &spec.image().archive), after.id, vmid)
         }
         Makes::Scratch(spec) => {
             copies::begin(transaction, (spec.guest, &spec.name, &spec.backup.archive), after.id, vmid)
@@ -143,7 +154,12 @@ pub(super) fn made(
     match after.operation.makes() {
         Makes::Guest(provision) => {
             guest::set_made(transaction, uid, &after.volumes())?;
-            release::came_with(transaction, provision, at)
+            let Source::Image(image) = &provision.source else { return Ok(()) };
+            release::came_with(transaction, uid, (&provision.guest.golden, &image.sha256), at)
+        }
+        Makes::Successor(rebase) => {
+            let version = rebase.version().map_err(StoreError::unreadable("an image's version"))?;
+            release::came_with(transaction, uid, (version, &rebase.image().sha256), at)
         }
         Makes::Adopted(_) => guest::set_made(transaction, uid, &after.volumes()),
         Makes::Copy(_) => copies::made(transaction, after.id, &after.volumes()),
@@ -158,8 +174,29 @@ pub(super) fn taken_back(transaction: &Transaction<'_>, after: &OperationState) 
         Makes::Guest(provision) => guest::set_back(transaction, provision),
         Makes::Adopted(_) => guest::set_nowhere(transaction, after.operation.uid()),
         Makes::Copy(_) => copies::gone(transaction, after.id),
+        Makes::Successor(rebase) => {
+            came_back(transaction, after, rebase)?;
+            copies::gone_making(transaction, after.id)
+        }
         Makes::Scratch(_) | Makes::Nothing => Ok(()),
     }
+}
+
+/// The volumes of a guest whose exchange was taken back whole: each under the name that it came back with. One by one they
+/// cannot be noted, since one may have the name that another had before. Of an exchange that a person ended nothing is
+/// noted: a volume may still be with the other container.
+fn came_back(
+    transaction: &Transaction<'_>,
+    after: &OperationState,
+    rebase: &RebaseGuest,
+) -> Result<(), StoreError> {
+    let back = after.moved_back();
+    if after.status() != Status::Undone || back.is_empty() {
+        return Ok(());
+    }
+    let moves = rebase.volumes().iter().map(|one| back.get(&one.volume).unwrap_or(&one.volume).clone());
+    let volumes = rebase.stays().into_iter().chain(moves).collect();
+    guest::set_made(transaction, rebase.guest().uid, &volumes)
 }
 
 #[cfg(test)]
@@ -170,7 +207,7 @@ mod tests {
     use super::*;
     use crate::journal::NewOperation;
     use crate::tests::{at, open, uid, vmid};
-    use agent_core::operation::log::{Event, Status};
+    use agent_core::operation::log::Event;
     use agent_core::operation::{Start, Target};
 
     #[tokio::test]

@@ -155,16 +155,16 @@ fn silent(connection: &Connection) -> Result<BTreeMap<GuestUid, String>, StoreEr
     rows.into_iter().map(|(uid, message)| Ok((parsed("a guest", &uid)?, message))).collect()
 }
 
-/// How guests got their VMIDs that were restored after a loss, or replaced by a copy; of all, or of one.
+/// How guests got their VMIDs that were restored after a loss, or replaced by a copy or on a newer image; of all, or of one.
 pub(super) fn renumbered(
     connection: &Connection,
     guest: Option<GuestUid>,
 ) -> Result<BTreeMap<GuestUid, Renumbered>, StoreError> {
-    let rows: Vec<(String, bool, i64, i64)> = connection
+    let rows: Vec<(String, String, i64, i64)> = connection
         .prepare_cached(
-            "SELECT uid, kind = 'swap_guest', opened_at, ended_at FROM guest JOIN operation ON id = made_by
+            "SELECT uid, kind, opened_at, ended_at FROM guest JOIN operation ON id = made_by
              WHERE place = 'made' AND outcome = 'done' AND uid = coalesce(?1, uid)
-             AND (kind = 'swap_guest'
+             AND (kind IN ('swap_guest', 'rebase_guest')
                   OR kind = 'provision' AND json_extract(spec, '$.provision.source.backup') IS NOT NULL)",
         )
         .and_then(|mut select| {
@@ -175,11 +175,15 @@ pub(super) fn renumbered(
         })
         .map_err(StoreError::sqlite("read how guests came to their VMIDs"))?;
     rows.into_iter()
-        .map(|(uid, swapped, opened, ended)| {
+        .map(|(uid, kind, opened, ended)| {
             let at = time(ended)?;
-            // Within a swap the guest's own first backup is taken; within a return none is.
-            let (by, began_at) =
-                if swapped { (RenumberedBy::Swap, time(opened)?) } else { (RenumberedBy::Return, at) };
+            let (by, began_at) = match kind.as_str() {
+                // Within a swap the guest's own first backup is taken; within a return none is.
+                "swap_guest" => (RenumberedBy::Swap, time(opened)?),
+                // Its first one is of the guest as it was before.
+                "rebase_guest" => (RenumberedBy::Swap, at),
+                _ => (RenumberedBy::Return, at),
+            };
             Ok((parsed("a guest", &uid)?, Renumbered { by, began_at, at }))
         })
         .collect()

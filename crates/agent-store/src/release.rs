@@ -4,6 +4,7 @@
 //! audit; from then on the plan finds it among the records. An approval is never widened and never withdrawn. To stop
 //! using a release, it is removed from the settings, and its bytes from the host.
 
+use holdfast_protocol::id::{GoldenVersion, GuestUid};
 use holdfast_protocol::job::act::ReleaseKind;
 use holdfast_protocol::job::{Act, JobState};
 use holdfast_trust::Accepted;
@@ -16,7 +17,6 @@ use super::{Part, Store, StoreError, audit, controller, guest};
 use agent_core::gate::job_validation::TurnedAway;
 use agent_core::model::policy::Sha256Hex;
 use agent_core::model::records::ReleaseRecord;
-use agent_core::operation::{Provision, Source};
 
 pub(super) fn all(connection: &Connection) -> Result<Vec<ReleaseRecord>, StoreError> {
     let rows: Vec<(String, String, String)> = connection
@@ -61,18 +61,18 @@ fn approve(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Resu
 /// the guest before it. The operator who approved the image approved its contents.
 pub(super) fn came_with(
     transaction: &Transaction<'_>,
-    provision: &Provision,
+    uid: GuestUid,
+    (golden, image): (&GoldenVersion, &Sha256Hex),
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let Source::Image(image) = &provision.source else { return Ok(()) };
-    let hello = guest::find(transaction, provision.guest.uid)?.and_then(|record| record.hello);
+    let hello = guest::find(transaction, uid)?.and_then(|record| record.hello);
     let Some((sha256, version)) = hello.and_then(|hello| Some((hello.build?, hello.version))) else {
         return Ok(());
     };
     // A version that no job could carry is approved under none.
     let Ok(version) = version.try_into() else { return Ok(()) };
     let record = ReleaseRecord { kind: ReleaseKind::Controller, version, sha256 };
-    let (golden, image) = (&provision.guest.golden, image.sha256.as_str());
+    let image = image.as_str();
     put(transaction, &record, &format!("golden {golden}, sha256 {image}, in which it came"), at)
 }
 

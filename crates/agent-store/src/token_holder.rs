@@ -48,7 +48,7 @@ pub(super) fn retire(transaction: &Transaction<'_>, uid: GuestUid) -> Result<(),
     let uid = uid.to_string();
     transaction
         .execute(
-            "INSERT OR IGNORE INTO former_token (hash, guest, generation)
+            "INSERT OR REPLACE INTO former_token (hash, guest, generation)
              SELECT token_hash, uid, token_generation FROM guest WHERE uid = ?1 AND token_hash IS NOT NULL",
             [&uid],
         )

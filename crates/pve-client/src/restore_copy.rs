@@ -11,12 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::id::{BridgeName, GuestName, MountPath, PoolName, StorageName, Vmid};
 use holdfast_protocol::net::Ipv4Cidr;
-use holdfast_protocol::size::{Cores, DiskGib, MemoryMib};
+use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 
 use super::change::Description;
 use super::params::{Params, Value};
 use super::restore::BootstrapEnv;
 use super::volume::VolumeId;
+use agent_core::model::net::ResolverText;
 
 #[derive(Clone, Debug)]
 pub struct RestoreCopyRequest {
@@ -47,14 +48,18 @@ pub struct RestoreCopyRequest {
     pub mounts: BTreeMap<u8, (MountPath, DiskGib)>,
     /// The resources that it may use, where it is started; a stopped copy uses none.
     pub caps: Option<Caps>,
+    /// Its name servers and search domain. Values that are not set come from the archive.
+    pub resolver: ResolverText,
 }
 
 /// The resources that a started copy may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// Memory; it gets no swap.
     pub memory: MemoryMib,
-    pub cores: Cores,
+    /// None is none at all.
+    pub swap: Option<SwapMib>,
+    /// None is all of the host.
+    pub cores: Option<Cores>,
 }
 
 impl RestoreCopyRequest {
@@ -79,13 +84,15 @@ impl RestoreCopyRequest {
             let storage = self.elsewhere.get(slot).unwrap_or(storage);
             (format!("mp{slot}").into(), format!("{storage}:{},mp={path},backup=1", size.get()).into())
         }));
-        if let Some(Caps { memory, cores }) = self.caps {
-            params.extend([
-                ("memory".into(), memory.get().into()),
-                ("swap".into(), Value::Text("0".to_owned())),
-                ("cores".into(), cores.get().into()),
-            ]);
+        if let Some(Caps { memory, swap, cores }) = self.caps {
+            let swap = swap.map_or_else(|| Value::Text("0".to_owned()), |swap| swap.get().into());
+            params.extend([("memory".into(), memory.get().into()), ("swap".into(), swap)]);
+            params.extend(cores.map(|cores| ("cores".into(), cores.get().into())));
         }
+        let ResolverText { servers, search } = &self.resolver;
+        let names = [("nameserver", servers), ("searchdomain", search)];
+        params
+            .extend(names.into_iter().filter_map(|(key, text)| Some((key.into(), text.as_deref()?.into()))));
         params
     }
 

@@ -56,6 +56,12 @@ impl Upid {
         Vmid::from_str(digits).ok()
     }
 
+    /// What it works on, as Proxmox names it: a guest, or more precisely (`210-mp0>213-mp0`).
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        self.part(6)
+    }
+
     /// All eight parts are there: parsing checked that.
     fn part(&self, number: usize) -> &str {
         self.text.split(':').nth(number).unwrap_or_default()

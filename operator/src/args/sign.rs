@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use holdfast_protocol::break_glass::{OpenMinutes, WayName};
-use holdfast_protocol::id::{SnapshotName, TunnelName};
+use holdfast_protocol::id::{GoldenVersion, SnapshotName, TunnelName};
 use holdfast_protocol::job::act::{ArchiveText, BackupLoss, VolumeText};
 use holdfast_protocol::job::stamp::Reason as JobReason;
 use holdfast_protocol::protection::Tier;
@@ -60,7 +60,7 @@ pub struct SignArgs {
         long,
         value_enum,
         requires = "delete_backup",
-        conflicts_with_all = ["backup_now", "move_volume", "restore", "restore_test", "roll_back", "swap"],
+        conflicts_with_all = ["backup_now", "move_volume", "restore", "rebase", "restore_test", "roll_back", "swap"],
         value_name = "WHAT",
         help_heading = "Instead of what waits"
     )]
@@ -80,6 +80,16 @@ pub struct SignArgs {
     /// A volume that the copy lacks and that stays with the set-aside guest; repeat for each.
     #[arg(long, requires = "swap", value_name = "VOLUME", value_parser = volume, help_heading = "Instead of what waits")]
     pub leave: Vec<VolumeText>,
+    /// Put the guest on this newer golden image: its volumes move to a new container, its root disk stays behind with the
+    /// original, which is set aside and kept.
+    #[arg(
+        long,
+        group = "act",
+        requires = "what",
+        value_name = "VERSION",
+        help_heading = "Instead of what waits"
+    )]
+    pub rebase: Option<GoldenVersion>,
     /// Replace the operators file and the policy of the host with these two files. If only one operator signs where two
     /// could, the job waits for a day.
     #[arg(long, num_args = 2, value_names = ["OPERATORS", "POLICY"], help_heading = "Instead of what waits")]

@@ -163,6 +163,10 @@ fn act(args: &SignArgs, detail: &HostDetail) -> Result<Option<Act>, CliError> {
         let guests = detail.sections.guests.as_deref().unwrap_or_default();
         return Ok(Some(job_draft::swap(copy, &args.leave, detail.host.name.as_str(), guests)?));
     }
+    if let Some(version) = &args.rebase {
+        let goldens = detail.sections.host.as_ref().map(|host| host.goldens.as_slice()).unwrap_or_default();
+        return Ok(Some(job_draft::rebase(version, detail.host.name.as_str(), goldens)?));
+    }
     let back = args.roll_back.clone().map(|snapshot| Act::Rollback(args::Rollback { snapshot }));
     let restore = args.restore.clone().map(|archive| Act::Restore(args::Restore { archive }));
     Ok(back.or(restore))

@@ -117,6 +117,27 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
             pairs.push(("", format!("VMID {}, uid {}", args.to.vmid, args.to.uid)));
             pairs.extend(args.to.fingerprint.volumes.iter().map(|volume| ("", volume.clone())));
         }
+        Act::RebaseGuest(args) => {
+            pairs.push(("Onto golden", args.version.to_string()));
+            pairs.push(("SHA-256", args.sha256.as_str().to_owned()));
+            pairs.push(("Down", "the guest is down for the time of the exchange".to_owned()));
+            pairs.push((
+                "Moves over",
+                "every volume above but the root disk, with the path of its mount".to_owned(),
+            ));
+            let name = match &payload.target {
+                Target::Guest { fingerprint, .. } => fingerprint.name.as_str(),
+                Target::Host {} => NOTHING,
+            };
+            pairs.push((
+                "Stays behind",
+                "all that was written to the root disk outside of volumes".to_owned(),
+            ));
+            pairs.push((
+                "",
+                format!("with {name}-former: kept, stopped and unplugged, until a person removes it"),
+            ));
+        }
         Act::ApproveRelease(args) => {
             let kind = match args.kind {
                 ReleaseKind::Controller => "controller",

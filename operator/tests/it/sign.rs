@@ -38,6 +38,9 @@ fn key_of(letter: char) -> String {
 fn sections(waiting: Value) -> Value {
     json!({
         "agent": { "version": "0.1.0", "started_at": "2026-11-21T00:00:00Z", "problems": [], "recipient": key_of('q') },
+        "host": { "node": "pve", "proxmox_version": "9.2.11", "cpus": 1, "memory_bytes": 1, "memory_used_bytes": 1, "storages": [],
+            "goldens": [{ "version": "2026.12.1", "sha256": "ab".repeat(32), "status": "approved" },
+                { "version": "2026.12.2", "sha256": "cd".repeat(32), "status": "waiting" }] },
         "guests": [{ "uid": UID, "name": "web", "customer": "acme", "vmid": 120, "status": "unmanaged", "run": "running",
             "volumes": ["tank:120/vm-120-disk-0.raw"] },
             { "name": "web-copy", "vmid": 121, "status": "restored_copy", "run": "stopped",
@@ -249,6 +252,7 @@ async fn operator_jobs_name_the_guest_as_reported() {
             &["--delete-backup", "backup2:backup/vzdump-lxc-120.tar.zst", "--loses", "newest-proved"],
             Verb::DeleteBackup,
         ),
+        (&["--rebase", "2026.12.1"], Verb::RebaseGuest),
         (&["--swap", "web-copy"], Verb::SwapGuest),
         (&["--swap", "121", "--leave", "tank:120/vm-120-disk-2.raw"], Verb::SwapGuest),
     ]
@@ -259,6 +263,11 @@ async fn operator_jobs_name_the_guest_as_reported() {
         assert_eq!(output.status.code(), Some(0), "{act:?}: {}", stderr(&output));
         let payload = payload.unwrap();
         assert_eq!(payload.act.verb(), verb);
+        if let Act::RebaseGuest(args) = &payload.act {
+            assert_eq!(args.sha256.as_str(), "ab".repeat(32), "as the host reports it");
+            let shown = stderr(&output);
+            assert!(shown.contains("Stays behind") && shown.contains("web-former"), "{shown}");
+        }
         let tier = match &payload.act {
             Act::BackupNow(args) => args.tier,
             Act::RestoreTest(args) => args.tier,
@@ -271,6 +280,10 @@ async fn operator_jobs_name_the_guest_as_reported() {
     assert_eq!(sign(9, "nobody", &["--backup-now"]).0.status.code(), Some(4));
     assert_eq!(sign(9, "web", &["--backup-now", "--roll-back", "x"]).0.status.code(), Some(2));
     assert_eq!(sign(9, "web", &["--restore", "/etc/passwd"]).0.status.code(), Some(2));
+    for unsigned in ["2026.12.2", "2026.12.3"] {
+        let code = sign(9, "web", &["--rebase", unsigned]).0.status.code();
+        assert_eq!(code, Some(4), "not approved, or not on the host: {unsigned}");
+    }
     assert_eq!(sign(9, "web", &["--swap", "web"]).0.status.code(), Some(4), "no copy");
     assert_eq!(sign(9, "web", &["--roll-back", "x", "--tier", "local"]).0.status.code(), Some(2));
     assert_eq!(sign(9, "web", &["--leave", "tank:120/vm-120-disk-2.raw"]).0.status.code(), Some(2));

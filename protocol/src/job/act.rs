@@ -176,6 +176,14 @@ acts! {
         /// The new policy, whole.
         policy: String,
     }
+    /// Puts a guest on a newer golden image. Its volumes and its identity go to a new container; what is on its root
+    /// disk stays with the replaced guest, which is kept.
+    RebaseGuest = "rebase_guest", Guest {
+        /// The image.
+        version: GoldenVersion,
+        /// What its bytes hash to.
+        sha256: Sha256Text,
+    }
     /// Hands a bulk volume to another guest of the same customer. Both guests are stopped.
     ReassignVolume = "reassign_volume", Guest {
         /// Which, as Proxmox names it.

@@ -71,6 +71,7 @@ mod parked;
 mod protection;
 mod read_only_entry;
 mod reassign_volume;
+mod rebase_guest;
 mod restore_copy;
 mod restore_test;
 mod roll_back;

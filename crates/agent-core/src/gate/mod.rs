@@ -107,6 +107,9 @@ pub enum Effect {
     ReassignVolume,
     /// Puts a copy of a guest, an earlier state of it, in its place. The guest itself is kept.
     SwapGuest,
+    /// Puts a container of a newer image in a guest's place, with the guest's volumes. The guest's root disk stays behind
+    /// with what was the guest.
+    RebaseGuest,
     /// Makes a disk smaller.
     ShrinkDisk,
     /// Attaches a storage target that was not approved.
@@ -264,6 +267,7 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::DeleteBackup => NeedsSignature("a backup would be lost that is kept"),
         Effect::ReassignVolume => NeedsSignature("a guest would lose a volume to another"),
         Effect::SwapGuest => NeedsSignature("a guest would go back to an earlier state"),
+        Effect::RebaseGuest => NeedsSignature("what is on a guest's root disk would stay behind"),
         Effect::AttachUnapprovedTarget => NeedsSignature("no operator approved this storage target"),
         Effect::LoseTarget => NeedsSignature("what lies on the storage would be out of reach or lost"),
         Effect::LowerProtection => NeedsSignature("customer data would be less protected"),

@@ -55,6 +55,7 @@ fn effects() -> Vec<Effect> {
         Effect::DeleteBackup,
         Effect::ReassignVolume,
         Effect::SwapGuest,
+        Effect::RebaseGuest,
         Effect::ShrinkDisk,
         Effect::AttachUnapprovedTarget,
         Effect::LoseTarget,

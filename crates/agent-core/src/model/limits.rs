@@ -70,6 +70,7 @@ pub const fn asked_per_day(kind: OperationKind) -> u32 {
         | OperationKind::Destroy
         | OperationKind::Grow
         | OperationKind::ReassignVolume
+        | OperationKind::RebaseGuest
         | OperationKind::Provision
         | OperationKind::PruneBackup
         | OperationKind::Reconfigure

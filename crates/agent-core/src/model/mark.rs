@@ -91,6 +91,26 @@ pub fn former_description(of: GuestUid, by: OperationId, now: Vmid) -> String {
     )
 }
 
+/// The whole description of a container that is made from a newer image for that guest, until it is in its place.
+#[must_use]
+pub fn next_description(of: GuestUid, by: OperationId, image: &str) -> String {
+    format!(
+        "{}\nMade by holdfast from image {image} to take the place of that guest. Until then its networks are unplugged.",
+        copy_line(of, by)
+    )
+}
+
+/// The whole description of a guest whose volumes and identity went to a container of a newer image.
+#[must_use]
+pub fn rebased_description(of: GuestUid, by: OperationId, now: Vmid) -> String {
+    format!(
+        "{}\nThat guest as it was before it was put on a newer image. Its volumes and its identity went to guest {now}; what was \
+         written to its root disk is here. Kept by holdfast until a person lets it go; it is never started by the agent, and its \
+         networks are unplugged. Never plug them in while {now} runs.",
+        copy_line(of, by)
+    )
+}
+
 /// The whole description of a scratch guest. It is a copy of its guest like any other; only our records say that it is
 /// thrown away.
 #[must_use]

@@ -76,7 +76,8 @@ impl NetPlace {
 }
 
 /// The name servers of a guest, as Proxmox writes it; none of a part is the host's own.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ResolverText {
     /// `nameserver`: addresses, a blank between them.
     pub servers: Option<String>,

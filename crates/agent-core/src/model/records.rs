@@ -190,6 +190,8 @@ pub enum Origin {
     Restored(VolumeId),
     /// It was the guest until a copy took its place.
     Demoted,
+    /// It was the guest until it was put on a newer image: its volumes and its token are not with it.
+    Rebased,
 }
 
 /// How far a copy is.
@@ -311,7 +313,7 @@ pub struct Renumbered {
 pub enum RenumberedBy {
     /// It was lost, and made again from a backup.
     Return,
-    /// A restored copy took its place.
+    /// A restored copy took its place, or a container of a newer image.
     Swap,
 }
 

@@ -12,6 +12,7 @@ use holdfast_protocol::job::{Act, Fingerprint, Target, Verb};
 use holdfast_trust::Accepted;
 use serde::{Deserialize, Serialize};
 
+use super::policy::Sha256Hex;
 use super::records::VolumeId;
 
 /// A target as the operator saw it. If any of it changed since, the signature is void.
@@ -60,6 +61,12 @@ pub enum Allows {
         /// Volumes of the target that stay with the replaced guest.
         leaves: BTreeSet<VolumeId>,
     },
+    /// Putting the target on a newer image; its root disk stays behind.
+    RebaseGuest {
+        version: GoldenVersion,
+        /// What the image's bytes hash to.
+        sha256: Sha256Hex,
+    },
     /// Taking the target over, which our records do not know.
     Adopt {
         /// Who it belongs to.
@@ -77,6 +84,7 @@ impl Allows {
             Self::ReassignVolume { .. } => "handing a volume over",
             Self::RestoreCopy { .. } => "restoring a backup beside a guest",
             Self::SwapGuest { .. } => "putting a copy in the place of a guest",
+            Self::RebaseGuest { .. } => "putting a guest on a newer image",
             Self::Adopt { .. } => "taking a guest over",
         }
     }
@@ -136,6 +144,10 @@ impl Warrant {
                 copy: Box::new(SignedState::of(*uid, args.copy.vmid, &args.copy.fingerprint)),
                 leaves: args.leaves.iter().map(|volume| VolumeId::new(volume.as_str())).collect(),
             },
+            Act::RebaseGuest(args) => Allows::RebaseGuest {
+                version: args.version.clone(),
+                sha256: Sha256Hex::try_from(args.sha256.as_str().to_owned()).map_err(|_| none())?,
+            },
             _ => return Err(none()),
         };
         Ok(Self { job: payload.job_id, allows, target: SignedState::of(*uid, *vmid, fingerprint) })
@@ -170,6 +182,7 @@ impl Warrant {
             | Allows::ReassignVolume { .. }
             | Allows::RestoreCopy { .. }
             | Allows::SwapGuest { .. }
+            | Allows::RebaseGuest { .. }
             | Allows::Adopt { .. } => Err(self.wrong("deleting a backup")),
         }
     }
@@ -185,6 +198,7 @@ impl Warrant {
             | Allows::ReassignVolume { .. }
             | Allows::RestoreCopy { .. }
             | Allows::SwapGuest { .. }
+            | Allows::RebaseGuest { .. }
             | Allows::Adopt { .. } => Err(self.wrong("destroying a guest")),
         }
     }
@@ -200,6 +214,7 @@ impl Warrant {
             | Allows::DestroyGuest
             | Allows::RestoreCopy { .. }
             | Allows::SwapGuest { .. }
+            | Allows::RebaseGuest { .. }
             | Allows::Adopt { .. } => Err(self.wrong("handing a volume over")),
         }
     }
@@ -215,6 +230,7 @@ impl Warrant {
             | Allows::DestroyGuest
             | Allows::ReassignVolume { .. }
             | Allows::SwapGuest { .. }
+            | Allows::RebaseGuest { .. }
             | Allows::Adopt { .. } => Err(self.wrong("restoring a backup beside a guest")),
         }
     }
@@ -230,6 +246,7 @@ impl Warrant {
             | Allows::DestroyGuest
             | Allows::ReassignVolume { .. }
             | Allows::RestoreCopy { .. }
+            | Allows::RebaseGuest { .. }
             | Allows::SwapGuest { .. } => Err(self.wrong("taking a guest over")),
         }
     }
@@ -245,7 +262,24 @@ impl Warrant {
             | Allows::DestroyGuest
             | Allows::ReassignVolume { .. }
             | Allows::RestoreCopy { .. }
+            | Allows::RebaseGuest { .. }
             | Allows::Adopt { .. } => Err(self.wrong("putting a copy in the place of a guest")),
+        }
+    }
+
+    /// Holds it to putting a guest on a newer image, and says which.
+    ///
+    /// # Errors
+    /// When it was signed for something else.
+    pub const fn rebases(&self) -> Result<(&GoldenVersion, &Sha256Hex), WrongWarrant> {
+        match &self.allows {
+            Allows::RebaseGuest { version, sha256 } => Ok((version, sha256)),
+            Allows::DeleteBackup { .. }
+            | Allows::DestroyGuest
+            | Allows::ReassignVolume { .. }
+            | Allows::RestoreCopy { .. }
+            | Allows::SwapGuest { .. }
+            | Allows::Adopt { .. } => Err(self.wrong("putting a guest on a newer image")),
         }
     }
 
@@ -303,6 +337,7 @@ mod tests {
             "operation/adopt.rs",
             "operation/destroy.rs",
             "operation/reassign_volume.rs",
+            "operation/rebase_guest.rs",
             "operation/prune.rs",
             "operation/restore_copy.rs",
             "operation/swap_guest.rs",

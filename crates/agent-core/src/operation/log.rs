@@ -173,6 +173,12 @@ pub enum Finding {
     FoundMarked { tags: BTreeSet<String>, description: String },
     /// What a guest and its copy were known by when the operation came to them.
     FoundIdentities(Box<GuestIdentities>),
+    /// The guest has a token, of this count, when the operation came to it.
+    FoundToken { generation: u32 },
+    /// A volume of the guest is with the container that takes its place, under this name.
+    Moved { was: VolumeId, volume: VolumeId },
+    /// A volume is back with the guest, under this name.
+    MovedBack { was: VolumeId, volume: VolumeId },
     /// The copy runs in its guest's place, and was heard.
     TookPlace,
     /// What a backup that was tried showed.

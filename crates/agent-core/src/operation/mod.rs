@@ -11,6 +11,7 @@
 //! | [`attach`] | a volume for a guest that was made |
 //! | [`destroy`] | the end of a guest, by a signature |
 //! | [`reassign_volume`] | a volume for another guest, by a signature |
+//! | [`rebase_guest`] | a guest on a newer image, by a signature |
 //! | [`provision`] | making a guest |
 //! | `power` | *start*, *stop* |
 //! | [`sizes`] | *reconfigure*, *grow* |
@@ -42,6 +43,7 @@ pub mod provision;
 pub mod prune;
 pub mod quiesced_backup;
 pub mod reassign_volume;
+pub mod rebase_guest;
 pub mod registry;
 pub mod restore_copy;
 pub mod restore_test;
@@ -64,6 +66,7 @@ pub use provision::{Image, MissingGuest, Provision, Source, VmidRequest, Whence}
 pub use prune::{Deletion, PruneBackup, PruneBy};
 pub use quiesced_backup::QuiescedBackup;
 pub use reassign_volume::HandOver;
+pub use rebase_guest::RebaseGuest;
 pub use registry::{Makes, Operation};
 pub use restore_copy::RestoreCopy;
 pub use restore_test::RestoreTest;

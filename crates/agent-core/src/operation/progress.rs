@@ -3,6 +3,8 @@
 //! What comes in: an operation and its entries, in order. What goes out: [`OperationState`], or the first entry that may not
 //! be there. Replay and live writing both go through [`OperationState::apply`].
 
+mod exchange;
+
 use std::collections::BTreeSet;
 
 use holdfast_protocol::envelope::ErrorBody;
@@ -14,7 +16,6 @@ use jiff::Timestamp;
 use super::Operation;
 use super::log::{AfterFailure, Entry, Event, Finding, IllegalEvent, PowerFound, Status, next};
 use super::step::{Step, StepList};
-use super::swap_guest::identity::GuestIdentities;
 use super::update_controller::Came;
 use crate::model::parked::{ParkedEntry, Way};
 use crate::model::records::VolumeId;
@@ -186,7 +187,8 @@ impl OperationState {
                 }
             }
             Event::UndoBegun { problem } => self.cause = Some(problem.clone()),
-            Event::UndoSucceeded { step, note, .. } => {
+            Event::UndoSucceeded { step, note, facts } => {
+                self.learn_back(facts);
                 if let Some(record) = self.records.get_mut(usize::from(*step)) {
                     record.undone = true;
                     record.note.clone_from(note);
@@ -323,15 +325,6 @@ impl OperationState {
         self.facts.iter().find_map(|fact| {
             let Finding::FoundMarked { tags, description } = fact else { return None };
             Some((tags, description.as_str()))
-        })
-    }
-
-    /// What a guest and its copy were known by when this operation came to them.
-    #[must_use]
-    pub fn identities(&self) -> Option<&GuestIdentities> {
-        self.facts.iter().find_map(|fact| {
-            let Finding::FoundIdentities(identities) = fact else { return None };
-            Some(identities.as_ref())
         })
     }
 

@@ -14,6 +14,7 @@ use super::provision::Provision;
 use super::prune::PruneBackup;
 use super::quiesced_backup::QuiescedBackup;
 use super::reassign_volume::HandOver;
+use super::rebase_guest::RebaseGuest;
 use super::restore_copy::RestoreCopy;
 use super::restore_test::{self, RestoreTest};
 use super::roll_back::RollBack;
@@ -36,6 +37,8 @@ pub enum Makes<'a> {
     Adopted(&'a Adopt),
     /// A copy that is kept next to its guest.
     Copy(&'a RestoreCopy),
+    /// A container that takes the place of its guest.
+    Successor(&'a RebaseGuest),
     /// A copy that is removed with its test.
     Scratch(&'a RestoreTest),
 }
@@ -162,6 +165,8 @@ operations! {
     RestoreTest(Box<RestoreTest>): Heavy, Guest, makes Scratch, counts never;
     /// Hands a volume to another guest, by a signature. Two with exchanged ends would each hold what the other waits for.
     ReassignVolume(Box<HandOver>): Light, HostStorage, makes Nothing, counts never;
+    /// Puts a guest on a newer golden image, by a signature.
+    RebaseGuest(Box<RebaseGuest>): Heavy, Guest, makes Successor, counts never;
     /// Takes over a guest that our records do not know, by a signature.
     AdoptGuest(Box<Adopt>): Light, Guest, makes Adopted, counts never;
     /// Puts a copy of a guest in its place, by a signature.

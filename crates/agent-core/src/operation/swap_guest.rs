@@ -129,23 +129,62 @@ impl SwapGuest {
         Mark::Copy { of: self.guest().uid, by: self.made_by }
     }
 
+    /// The two, as the steps of an exchange see them.
+    #[must_use]
+    pub fn pair(&self) -> Pair {
+        Pair {
+            guest: self.guest().clone(),
+            copy: self.copy.clone(),
+            copys_mark: self.copys_mark(),
+            bridge: self.bridge.clone(),
+            why: Replaced::ByItsCopy,
+        }
+    }
+}
+
+/// By what a guest is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaced {
+    /// By a copy that was restored from its backup.
+    ByItsCopy,
+    /// By a container of a newer image, with its volumes.
+    ByANewerImage,
+}
+
+/// A guest and the container that takes its place, with the volumes that each of them has throughout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    pub guest: SignedState,
+    /// Its uid is the guest's.
+    pub copy: SignedState,
+    /// The copy's mark before it takes the place.
+    pub copys_mark: Mark,
+    /// The one bridge that guests of ours may be on.
+    pub bridge: BridgeName,
+    pub why: Replaced,
+}
+
+impl Pair {
     /// The guest's mark once it is laid aside.
     #[must_use]
     pub fn former_mark(&self, by: OperationId) -> Mark {
-        Mark::Copy { of: self.guest().uid, by }
+        Mark::Copy { of: self.guest.uid, by }
     }
 
     /// What the guest is called once it is laid aside.
     #[must_use]
     pub fn former_name(&self) -> Option<GuestName> {
-        let name: String = self.guest().name.as_str().chars().take(63 - SUFFIX.len()).collect();
+        let name: String = self.guest.name.as_str().chars().take(63 - SUFFIX.len()).collect();
         format!("{}{SUFFIX}", name.trim_end_matches('-')).parse().ok()
     }
 
     /// What its description says then.
     #[must_use]
     pub fn former_description(&self, by: OperationId) -> String {
-        mark::former_description(self.guest().uid, by, self.copy.vmid)
+        match self.why {
+            Replaced::ByItsCopy => mark::former_description(self.guest.uid, by, self.copy.vmid),
+            Replaced::ByANewerImage => mark::rebased_description(self.guest.uid, by, self.copy.vmid),
+        }
     }
 }
 
@@ -217,12 +256,12 @@ mod tests {
 
     #[test]
     fn what_is_laid_demoted_has_a_name_and_a_mark_of_its_own() {
-        assert_eq!(of("web-1").former_name().unwrap().as_str(), "web-1-former");
-        assert_eq!(of(&"a".repeat(63)).former_name().unwrap().as_str().len(), 63);
+        assert_eq!(of("web-1").pair().former_name().unwrap().as_str(), "web-1-former");
+        assert_eq!(of(&"a".repeat(63)).pair().former_name().unwrap().as_str().len(), 63);
         let tags: BTreeSet<String> = mark::copy_tags(by(9)).into();
-        let swap = of("web-1");
+        let swap = of("web-1").pair();
         assert_eq!(mark::read(&tags, &swap.former_description(by(9))), swap.former_mark(by(9)));
-        assert_ne!(swap.former_mark(by(9)), swap.copys_mark());
+        assert_ne!(swap.former_mark(by(9)), swap.copys_mark);
     }
 
     #[test]

@@ -169,6 +169,7 @@ pub(super) fn in_order(inputs: &Inputs<'_>, actions: &mut [Action]) {
         | Operation::ExpireSnapshot(_)
         | Operation::Grow(_)
         | Operation::ReassignVolume(_)
+        | Operation::RebaseGuest(_)
         | Operation::QuiescedBackup(_)
         | Operation::PruneBackup(_)
         | Operation::Reconfigure(_)

@@ -35,6 +35,7 @@
 //! | `stacks` | what is reported of stacks that did not come back from a backup |
 //! | [`storage`] | what becomes of each storage target |
 //! | `swap` | which copy takes its guest's place, and what stays behind |
+//! | `rebase` | which image a guest is put on, and which of its volumes move |
 //! | `placement` | where a guest's disks may be made |
 //! | `disks` | where those of a lost guest are made again |
 //! | [`escrow`] | which codes open which key, and what is wrong with that |
@@ -99,6 +100,7 @@ pub mod protection_details;
 mod questions;
 mod rate_limit;
 pub mod read_only_entry;
+mod rebase;
 pub mod recovery;
 pub mod recovery_source;
 pub mod report;

@@ -63,6 +63,9 @@ fn what(record: &RestoredCopyRecord) -> String {
         Origin::Restored(archive) => {
             format!("a copy of {name} ({guest}), restored from {archive} by operation {made_by}")
         }
+        Origin::Rebased => {
+            format!("{name} ({guest}) as it was before operation {made_by} put it on a newer image")
+        }
         Origin::Demoted => {
             format!("{name} ({guest}) as it was before operation {made_by} put a copy in its place")
         }
@@ -71,7 +74,9 @@ fn what(record: &RestoredCopyRecord) -> String {
 
 /// A swap of it with its guest, open or parked: until it has ended, nothing here says which is which.
 fn swapped(inputs: &Inputs<'_>, record: &RestoredCopyRecord) -> bool {
-    let is = |kind, guest| kind == OperationKind::SwapGuest && guest == record.guest;
+    let is = |kind, guest| {
+        matches!(kind, OperationKind::SwapGuest | OperationKind::RebaseGuest) && guest == record.guest
+    };
     let records = inputs.records;
     records.open.iter().any(|open| is(open.kind, open.guest))
         || records.parked.iter().any(|parked| is(parked.kind, parked.guest))
@@ -119,12 +124,17 @@ fn conditions(
     facts: &GuestFacts,
 ) -> Judged {
     let vmid = record.vmid;
+    let back = match &record.origin {
+        Origin::Restored(_) | Origin::Demoted => format!(
+            "to put it in the place of {}, an operator signs (`holdfast sign HOST {} --swap {vmid}`)",
+            record.name, record.name
+        ),
+        Origin::Rebased => "its volumes and its token are not with it, so it cannot be put back".to_owned(),
+    };
     let text = format!(
-        "{}: it is left for a person, and never started by the agent; to put it in the place of {}, an operator signs \
-         (`holdfast sign HOST {} --swap {vmid}`); when nobody needs it any more: `pct set {vmid} --protection 0; pct destroy {vmid}`",
-        what(record),
-        record.name,
-        record.name
+        "{}: it is left for a person, and never started by the agent; {back}; when nobody needs it any more: `pct set {vmid} \
+         --protection 0; pct destroy {vmid}`",
+        what(record)
     );
     let mut judged = judged.with(ErrorCode::Parked, text);
     if seen.run == Running::Running {

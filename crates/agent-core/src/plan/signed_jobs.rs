@@ -13,8 +13,8 @@ use holdfast_trust::Accepted;
 use super::guest_requests::{Stays, refused};
 use super::signed_state::{action, proved};
 use super::{
-    Action, Context, Inputs, adopt, deletion, detach, placement, protect, restore_test_schedule, schedule,
-    swap, volume_reassignment,
+    Action, Context, Inputs, adopt, deletion, detach, placement, protect, rebase, restore_test_schedule,
+    schedule, swap, volume_reassignment,
 };
 use crate::gate::warrant::Warrant;
 use crate::model::observed::GuestFacts;
@@ -66,6 +66,7 @@ pub fn turn(inputs: &Inputs<'_>, job: &Accepted) -> Turn {
         | Act::DeleteBackup(_)
         | Act::DestroyGuest(_)
         | Act::ReassignVolume(_)
+        | Act::RebaseGuest(_)
         | Act::Restore(_)
         | Act::Rollback(_)
         | Act::SwapGuest(_) => begun(begin(inputs, job)),
@@ -107,6 +108,7 @@ fn build(
         Act::DeleteBackup(args) => deletion::build(context, job, args, target),
         Act::ReassignVolume(args) => volume_reassignment::build(context, job, args),
         Act::SwapGuest(args) => swap::build(context, job, args, (target, facts)),
+        Act::RebaseGuest(args) => rebase::build(context, job, args, (target, facts)),
         Act::DestroyGuest(_) => {
             let warrant = Warrant::of(job).map_err(|error| fault(&error))?;
             Ok(Operation::Destroy(Box::new(Destroy::new(warrant).map_err(|error| fault(&error))?)))

@@ -18,7 +18,7 @@ use crate::gate::job_validation::whole_copy;
 use crate::gate::warrant::Warrant;
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, GuestFacts};
-use crate::model::records::{BackupWhy, RestoredCopyRecord, VolumeId};
+use crate::model::records::{BackupWhy, Origin, RestoredCopyRecord, VolumeId};
 use crate::operation::swap_guest::judge_left;
 use crate::operation::{Backup, Operation, SwapGuest, Target};
 
@@ -60,6 +60,14 @@ fn seen<'a>(
     let copies: Vec<RestoredCopyRecord> = inputs.records.copies.iter().filter(of_guest).cloned().collect();
     whole_copy(vmid, &copies).map_err(|why| refused(why.code(), why.to_string()))?;
     let record = inputs.records.copies.iter().find(|record| record.vmid == vmid).ok_or(Stays::Waits)?;
+    if record.origin == Origin::Rebased {
+        let text = format!(
+            "copy {vmid} is {} as it was before it was put on a newer image: its volumes and its token are not with it, so it is \
+             not put back: start it unplugged and read what is needed from it by hand",
+            guest.name
+        );
+        return Err(refused(ErrorCode::Unsupported, text));
+    }
     let seen = inputs.observed.guests.get(&vmid).ok_or(Stays::Waits)?;
     let Detail::Known(facts) = &seen.detail else { return Err(Stays::Waits) };
     if facts.mark != (Mark::Copy { of: guest.uid, by: record.made_by }) {

@@ -21,6 +21,7 @@ mod placement;
 mod posture;
 mod protect;
 mod raised;
+mod rebase;
 mod restored_copy;
 mod retention;
 mod returned;

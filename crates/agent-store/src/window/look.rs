@@ -80,6 +80,7 @@ impl WindowLook {
                 | Operation::ExpireSnapshot(_)
                 | Operation::Grow(_)
                 | Operation::ReassignVolume(_)
+                | Operation::RebaseGuest(_)
                 | Operation::Provision(_)
                 | Operation::PruneBackup(_)
                 | Operation::Reconfigure(_)

@@ -99,6 +99,7 @@ fn restore_copy() -> RestoreCopyRequest {
         rootfs: 2.try_into().unwrap(),
         mounts: [(4, ("/srv/db".parse().unwrap(), 1.try_into().unwrap()))].into(),
         caps: None,
+        resolver: ResolverText::default(),
     }
 }
 

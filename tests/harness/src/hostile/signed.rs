@@ -49,6 +49,7 @@ fn names(job: &Ordered) -> Option<Opened> {
         | Act::DestroyGuest(_)
         | Act::DetachStorage(_)
         | Act::ReassignVolume(_)
+        | Act::RebaseGuest(_)
         | Act::LoosenPolicy(_)
         | Act::PolicyUpdate(_)
         | Act::ReleaseBrake(_)
@@ -68,6 +69,7 @@ const fn operations(act: &Act) -> &'static [OperationKind] {
         Act::DeleteBackup(_) => &[OperationKind::PruneBackup],
         Act::DestroyGuest(_) => &[OperationKind::Destroy],
         Act::ReassignVolume(_) => &[OperationKind::ReassignVolume],
+        Act::RebaseGuest(_) => &[OperationKind::RebaseGuest],
         Act::Restore(_) => &[OperationKind::RestoreCopy],
         Act::RestoreTest(_) => &[OperationKind::RestoreTest],
         Act::Rollback(_) => &[OperationKind::RollBack],
@@ -88,10 +90,11 @@ const fn operations(act: &Act) -> &'static [OperationKind] {
 }
 
 /// Operations that nothing but a signed job opens.
-const SIGNED_ONLY: [OperationKind; 5] = [
+const SIGNED_ONLY: [OperationKind; 6] = [
     OperationKind::AdoptGuest,
     OperationKind::Destroy,
     OperationKind::ReassignVolume,
+    OperationKind::RebaseGuest,
     OperationKind::RestoreCopy,
     OperationKind::SwapGuest,
 ];

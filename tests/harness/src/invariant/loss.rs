@@ -12,7 +12,14 @@ pub(super) fn nothing_of_a_customer_is_gone(evidence: &Evidence<'_>) -> Violatio
     let changed = evidence.before.volumes.iter().filter(|(held, before)| {
         evidence.after.volumes.get(*held).is_some_and(|after| after.content != before.content)
     });
+    let renamed = |held: &String| {
+        let before = evidence.before.volumes.get(held).filter(|_| (evidence.may_rename)(held));
+        before.is_some_and(|before| {
+            evidence.after.volumes.values().any(|after| after.content == before.content)
+        })
+    };
     gone.chain(changed.map(|(held, _)| (held, "has other content")))
+        .filter(|(held, _)| !renamed(held))
         .filter(|(held, _)| !(evidence.may_take)(held))
         .map(|(held, what)| format!("{held} of {:?} {what}", Scene::owner(held)))
         .collect()

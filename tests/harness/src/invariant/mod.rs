@@ -47,6 +47,8 @@ pub struct Evidence<'a> {
     pub should_end: Status,
     /// The holdings of a customer that it is allowed to remove.
     pub may_take: fn(&str) -> bool,
+    /// Volumes of a customer that it may rename: each is there afterwards, under whatever name.
+    pub may_rename: fn(&str) -> bool,
     /// The number of the foreign guest that it is allowed to label as ours.
     pub takes_over: Option<u32>,
     /// Two that must never run at the same time.

@@ -17,6 +17,10 @@ pub(super) fn each_effect_at_most_once(evidence: &Evidence<'_>) -> Violations {
                 "vzstop" | "vzdestroy" => true,
                 // What ran before runs again.
                 "vzstart" => id.parse().is_ok_and(|number| evidence.before.running.contains(&number)),
+                // A volume that moved goes back the way that it came.
+                "move_volume" => id.split_once('>').is_some_and(|(from, to)| {
+                    reference.done.contains_key(&(kind.clone(), format!("{to}>{from}")))
+                }),
                 _ => false,
             };
         if *count > wanted && !(back && *count == 1) {

@@ -497,6 +497,7 @@ fn close(
     let evidence = Evidence {
         should_end: if matches!(case, Case::Tasks(_)) { play.story.unclear } else { play.story.end },
         may_take: play.story.may_take,
+        may_rename: play.story.may_rename,
         takes_over: play.story.takes_over,
         never_both: play.story.never_both,
         wanted_operations: play.story.operations,

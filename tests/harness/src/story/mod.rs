@@ -13,6 +13,7 @@ mod provision;
 mod prune;
 mod quiesced_backup;
 mod reassign_volume;
+mod rebase_guest;
 pub(crate) mod restore_copy;
 mod restore_test;
 mod size;
@@ -81,6 +82,8 @@ pub struct Story {
     pub refused: Option<&'static str>,
     /// The holdings of a customer that it is allowed to remove, by their name in the [`crate::scene::Scene`].
     pub may_take: fn(&str) -> bool,
+    /// Volumes of a customer that it may rename: each is there afterwards, under whatever name.
+    pub may_rename: fn(&str) -> bool,
     /// The number of the foreign guest that it is allowed to label as ours.
     pub takes_over: Option<u32>,
     /// Two that must never run at the same time.
@@ -107,6 +110,7 @@ impl Story {
             second_one_in: 1,
             refused: None,
             may_take: |_| false,
+            may_rename: |_| false,
             takes_over: None,
             never_both: None,
             operations: None,
@@ -130,6 +134,7 @@ impl Story {
             second_one_in: SECONDS_OF_THE_WHOLE,
             refused: None,
             may_take: |_| false,
+            may_rename: |_| false,
             takes_over: None,
             never_both: None,
             operations: None,
@@ -170,6 +175,7 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
         OperationKind::QuiescedBackup => quiesced_backup::take(),
         OperationKind::Destroy => destroy::destroy(),
         OperationKind::ReassignVolume => reassign_volume::hand_over(),
+        OperationKind::RebaseGuest => rebase_guest::stories(),
         OperationKind::SwapGuest => swap_guest::stories(),
     }
 }

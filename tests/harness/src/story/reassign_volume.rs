@@ -13,7 +13,7 @@ use crate::ground::Ground;
 pub(super) fn hand_over() -> Vec<Story> {
     vec![Story {
         // It is renamed on its way.
-        may_take: |holding| holding == "tank:300/vm-300-disk-2",
+        may_rename: |holding| holding == "tank:300/vm-300-disk-2",
         ..Story::done("reassign_volume", Ground::TwoStand, |_| signed())
     }]
 }

@@ -61,7 +61,7 @@ impl StepList {
 /// Its name, with the volume that it is about.
 fn written(step: Step) -> String {
     match step {
-        Step::AttachVolume(index) => format!("{} {index}", step.name()),
+        Step::AttachVolume(index) | Step::MoveVolume(index) => format!("{} {index}", step.name()),
         other => other.name().to_owned(),
     }
 }
@@ -71,7 +71,8 @@ fn read(text: &str) -> Option<Step> {
     let step = Step::ALL.iter().copied().find(|step| step.name() == name)?;
     match (step, index) {
         (Step::AttachVolume(_), Some(index)) => index.parse().ok().map(Step::AttachVolume),
-        (Step::AttachVolume(_), None) | (_, Some(_)) => None,
+        (Step::MoveVolume(_), Some(index)) => index.parse().ok().map(Step::MoveVolume),
+        (Step::AttachVolume(_) | Step::MoveVolume(_), None) | (_, Some(_)) => None,
         (step, None) => Some(step),
     }
 }
@@ -82,7 +83,8 @@ mod tests {
 
     #[test]
     fn every_step_is_read_as_it_was_written() {
-        let steps: Vec<Step> = Step::ALL.iter().copied().chain([Step::AttachVolume(7)]).collect();
+        let steps: Vec<Step> =
+            Step::ALL.iter().copied().chain([Step::AttachVolume(7), Step::MoveVolume(9)]).collect();
         let list = StepList::of(steps);
         assert_eq!(StepList::read(&list.names()), list);
     }

@@ -247,6 +247,13 @@ steps! {
     /// Starts the copy in the place of its guest.
     StartPlaced = "start_placed", Light, SHORT_TASK, "the guest runs",
         Undo::StopPlaced, Undo;
+    /// Compares a guest with what an operator signed for, and sees that the container of the newer image can take its place.
+    VerifyRebase = "verify_rebase", Light, MINUTE, "it is looked at again",
+        Undo::Nothing(LOOKS), Undo;
+    /// Hands a volume of the guest to the container that takes its place, by its index among them.
+    // A rename; a second one may find the storage in a better mood.
+    MoveVolume(u8) = "move_volume", Light, SHORT_TASK, "the other container has the volume",
+        Undo::MoveBack, Undo;
     /// Reads both again.
     ConfirmPlaced = "confirm_placed", Light, MINUTE, "it is looked at again",
         Undo::Nothing(LOOKS), Undo;

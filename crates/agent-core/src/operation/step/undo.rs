@@ -25,6 +25,8 @@ pub enum Undo {
     ProtectOther,
     /// Hands the volume back.
     ReassignBack,
+    /// Hands a volume back to the guest that gave it to the container of a newer image.
+    MoveBack,
     /// Puts back the tags and the description that were found.
     RestoreTags,
     /// Starts the guest again that was asked to go down for its copy.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdfast_protocol::id::{GuestName, OperationId};
 use serde::{Deserialize, Serialize};
 
-use super::SwapGuest;
+use super::Pair;
 use crate::model::mark;
 use crate::model::net::NetLine;
 
@@ -66,11 +66,11 @@ impl GuestIdentities {
     ///
     /// # Errors
     /// [`Misfit::Name`].
-    pub fn demoted(&self, swap: &SwapGuest, by: OperationId) -> Result<GuestIdentity, Misfit> {
+    pub fn demoted(&self, pair: &Pair, by: OperationId) -> Result<GuestIdentity, Misfit> {
         Ok(GuestIdentity {
             tags: mark::copy_tags(by).into(),
-            description: swap.former_description(by),
-            hostname: swap.former_name().ok_or(Misfit::Name)?,
+            description: pair.former_description(by),
+            hostname: pair.former_name().ok_or(Misfit::Name)?,
             at_boot: AtBoot::Stays,
             nets: self.guest.nets.iter().map(|(number, net)| (*number, net.unplugged())).collect(),
         })

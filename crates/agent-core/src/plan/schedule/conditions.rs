@@ -31,7 +31,7 @@ pub(super) fn reason(tier: Tier, due: &DueBackup) -> String {
             format!("it came back from a loss at {}, and the {what} of that is due{late}", due.point)
         }
         PointOf::Swap => format!(
-            "a restored copy took its place at {}, so the newest {what} is of an earlier state: one is due{late}",
+            "another container took its place at {}, so the newest {what} is of an earlier state: one is due{late}",
             due.point
         ),
     }

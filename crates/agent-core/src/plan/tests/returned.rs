@@ -112,7 +112,7 @@ fn a_backup_that_the_swap_took_stands_for_it_and_none_from_before() {
     let why = life.plan().actions[0].reason.clone();
     assert_eq!(
         why,
-        "a restored copy took its place at 2026-06-10T11:00:00Z, so the newest local backup is of an earlier state: one is due"
+        "another container took its place at 2026-06-10T11:00:00Z, so the newest local backup is of an earlier state: one is due"
     );
     let mut life = swapped();
     life.keep(None, None, time("2026-06-10T10:58:00Z"));
