@@ -15,12 +15,7 @@ use crate::port::pve::{Role, Upid};
 /// The task of this step's running try.
 pub(super) async fn find(context: &Context<'_>) -> Result<Option<Upid>, StepError> {
     match registry::actions(context.step).task {
-        Some((kinds, role)) => match worked_on(context) {
-            Some(vmid) => {
-                newest_of(context, vmid, kinds, role, step_move_volume::task(context)?.as_deref()).await
-            }
-            None => Ok(None),
-        },
+        Some((kinds, role)) => newest(context, kinds, role).await,
         None => Ok(None),
     }
 }
@@ -36,8 +31,7 @@ pub(super) async fn find_undo(context: &Context<'_>) -> Result<Option<Upid>, Ste
         TaskLookup::OfTaker => {
             let taker = match operation {
                 Operation::ReassignVolume(hand) => Some(hand.to().vmid),
-                Operation::RebaseGuest(_) => context.progress.vmid(),
-                _ => None,
+                other => context.progress.vmid().filter(|_| matches!(other, Operation::RebaseGuest(_))),
             };
             let Some(taker) = taker else { return Ok(None) };
             let subject = step_move_volume::task_back(context)?;
@@ -53,16 +47,19 @@ pub(super) async fn find_undo(context: &Context<'_>) -> Result<Option<Upid>, Ste
 
 /// The guest that a step's task works on.
 fn worked_on(context: &Context<'_>) -> Option<Vmid> {
-    match context.step {
-        // The guest that is replaced, whatever number was chosen for the other since.
-        Step::StopOriginal | Step::MoveVolume(_) => context.progress.operation.vmid(),
-        _ => context.progress.vmid(),
+    // The guest that is replaced, whatever number was chosen for the other since.
+    if matches!(context.step, Step::StopOriginal | Step::MoveVolume(_)) {
+        context.progress.operation.vmid()
+    } else {
+        context.progress.vmid()
     }
 }
 
 async fn newest(context: &Context<'_>, kinds: &[TaskKind], role: Role) -> Result<Option<Upid>, StepError> {
-    match context.progress.vmid() {
-        Some(vmid) => newest_of(context, vmid, kinds, role, None).await,
+    match worked_on(context) {
+        Some(vmid) => {
+            newest_of(context, vmid, kinds, role, step_move_volume::task(context)?.as_deref()).await
+        }
         None => Ok(None),
     }
 }

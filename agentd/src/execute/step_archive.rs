@@ -1,22 +1,20 @@
 //! Steps that check an image: digest and configuration.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::id::GuestUid;
-use holdfast_protocol::size::DiskGib;
 
-use super::archive_check::archive;
+use super::archive_check::{self, archive};
 use super::context::{Context, Started, StepOutput};
 use super::step_room::{Restored, lacks};
 use super::trouble::StepError;
 use super::{step_rebase, step_restore_copy, step_test};
-use crate::gate::archive::{Lines, Nets, judge_backup, judge_golden};
+use crate::gate::archive::{Lines, Nets, judge_backup};
 use crate::model::disks::{Content, Share};
 use crate::model::limits;
-use crate::operation::{Image, MissingGuest, Operation, Provision, Source};
+use crate::operation::{MissingGuest, Operation, Provision, Source};
 use crate::port::pve::{AclPath, PveError, Role};
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
@@ -29,7 +27,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     };
     match &provision.source {
         Source::Image(image) => {
-            let digest = self::image(context, image, provision.guest.size.rootfs_gib).await?;
+            let digest = archive_check::image(context, image, provision.guest.size.rootfs_gib).await?;
             Ok(Started::Learnt(StepOutput::note(format!("sha256 {digest}…"))))
         }
         Source::Backup(lost) => {
@@ -37,43 +35,6 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
             own_backup(context, provision.guest.uid, lost).await
         }
     }
-}
-
-/// Holds an image to its digest and its configuration to the rules; the beginning of the digest.
-pub(super) async fn image(
-    context: &Context<'_>,
-    image: &Image,
-    rootfs: DiskGib,
-) -> Result<String, StepError> {
-    context.say("checking the archive's digest");
-    let Image { archive: name, sha256: approved, file: path } = image;
-    let (digests, file) = (Arc::clone(&context.ports.digests), path.clone());
-    let read = tokio::task::spawn_blocking(move || digests.sha256(&file)).await;
-    let digest = match read {
-        Ok(Ok(digest)) => digest,
-        Ok(Err(error)) => {
-            let text = format!(
-                "the golden {} cannot be read ({error}): correct `file` in the settings",
-                path.display()
-            );
-            return Err(StepError::give_up(ErrorCode::Unavailable, text));
-        }
-        Err(_) => return Err(StepError::again(ErrorCode::Internal, "checking the digest was cut short")),
-    };
-    if digest != approved.as_str() {
-        let text = format!(
-            "the golden {} has the digest {digest}, approved is {}: somebody changed it; build or approve it anew",
-            path.display(),
-            approved.as_str()
-        );
-        return Err(StepError::give_up(ErrorCode::GoldenUnapproved, text));
-    }
-    let volume = archive(name)?;
-    let text = context.ports.pve.archive_config(Role::Allocate, &volume).await?;
-    Lines::read(text.expose())
-        .and_then(|lines| judge_golden(&lines, rootfs))
-        .map_err(|refused| StepError::give_up(ErrorCode::Forbidden, refused.to_string()))?;
-    Ok(digest.get(..12).unwrap_or_default().to_owned())
 }
 
 /// A lost guest waits rather than fill a storage that others use: each storage is checked for room for its disks.

@@ -11,13 +11,13 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::Vmid;
 use holdfast_protocol::secret::Secret;
 
-use super::archive_check::archive;
+use super::archive_check::{self, archive};
 use super::context::{Context, PENDING, Started, StepOutput};
 use super::identity::{own_copy, vmid};
+use super::step_restore_copy;
 use super::step_room::{Restored, lacks};
 use super::step_swap::{self, power, unlocked};
 use super::trouble::StepError;
-use super::{step_archive, step_restore_copy};
 use crate::gate::warrant::road;
 use crate::gate::{Approved, Effect, Verdict, gate};
 use crate::model::disks::Content;
@@ -110,7 +110,7 @@ pub(super) async fn judged(context: &Context<'_>) -> Result<Started, StepError> 
     let rebase = spec(context)?;
     guest(context).await?;
     let (successor, image) = (&rebase.successor, rebase.image());
-    let digest = step_archive::image(context, image, successor.sizes.rootfs).await?;
+    let digest = archive_check::image(context, image, successor.sizes.rootfs).await?;
     let restored = Restored {
         guest: rebase.guest().uid,
         archive: &image.archive,

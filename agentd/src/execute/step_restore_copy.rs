@@ -189,7 +189,8 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     let config = own_copy(context).await?;
     let bridge = match &context.progress.operation {
         Operation::RebaseGuest(rebase) => &rebase.successor.bridge,
-        _ => &spec(context)?.bridge,
+        Operation::RestoreCopy(copy_of) => &copy_of.bridge,
+        other => return Err(StepError::fault(format!("a {} makes no copy", other.kind().as_str()))),
     };
     made(&config, bridge)?;
     Ok(if unset(context, &config)?.is_empty() {

@@ -41,6 +41,7 @@ pub enum Answer {
 }
 
 /// Why a request does not begin.
+#[derive(Debug)]
 pub(super) enum Stays {
     /// What keeps it passes.
     Waits,
