@@ -50,7 +50,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let end = clock.monotonic() + Duration::from_secs(update.turn_s());
     let (mut last, mut word_at) = (None, clock.monotonic());
     let mut would_hear = store.would_hear_since(update.target().uid);
-    let mut fine: Option<(Duration, Duration)> = None;
+    let (mut fine, mut previous) = (Span::default(), Span::default());
     context.say("waiting for the hellos of the new controller");
     loop {
         changes.mark_unchanged();
@@ -60,11 +60,11 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
         let hello = store.last_word(update.target().uid).or(record.hello);
         let hello: Option<HelloRecord> = hello.filter(|hello| hello.at >= since);
         let now = clock.monotonic();
+        let fetched = store.fetched(context.progress.id).await?;
         if hello.as_ref().map(|hello| hello.at) != last {
             (last, word_at) = (hello.as_ref().map(|hello| hello.at), now);
-            // One hello that is not fine begins the time anew.
-            let is_fine = hello.as_ref().is_some_and(|said| update.is_fine(said));
-            fine = is_fine.then(|| (fine.map_or(now, |(first, _)| first), now));
+            fine = fine.next(hello.as_ref().filter(|hello| update.is_fine(hello)), now);
+            previous = previous.next(hello.as_ref().filter(|hello| update.is_previous(hello, fetched)), now);
         }
         // A controller that could not be heard is not silent: its time is counted anew from when it could.
         if store.would_hear_since(update.target().uid) != would_hear {
@@ -74,8 +74,9 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
         let silent = now.saturating_sub(word_at) >= Duration::from_secs(update.silent_after_s());
         let heard = HelloState {
             hello: hello.as_ref(),
-            fine_for: fine.map_or(Duration::ZERO, |(first, last)| last.saturating_sub(first)),
-            fetched: store.fetched(context.progress.id).await?,
+            fine_for: fine.lasts(),
+            previous_for: previous.lasts(),
+            fetched,
             returned: store.returned(update.target().uid, &update.sha256),
             // A frozen guest is heard no more, whatever it says.
             speech: if silent || frozen { Speech::Silent } else { Speech::Lately },
@@ -95,6 +96,21 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
             woken = changes.changed() => woken.map_err(|_| StepError::fault("the store is closed"))?,
             () = clock.sleep(LOOK) => {}
         }
+    }
+}
+
+/// The first and the last of hellos of one sort without a break, by the agent's steady clock.
+#[derive(Clone, Copy, Default)]
+struct Span(Option<(Duration, Duration)>);
+
+impl Span {
+    /// With one more hello; none of this sort begins it anew.
+    fn next(self, hello: Option<&HelloRecord>, now: Duration) -> Self {
+        Self(hello.map(|_| (self.0.map_or(now, |(first, _)| first), now)))
+    }
+
+    fn lasts(self) -> Duration {
+        self.0.map_or(Duration::ZERO, |(first, last)| last.saturating_sub(first))
     }
 }
 

@@ -65,6 +65,9 @@ pub struct HelloState<'a> {
     pub hello: Option<&'a HelloRecord>,
     /// From its first fine hello without a break to the last one, by the agent's own steady clock.
     pub fine_for: Duration,
+    /// The same for hellos of the previous controller since the bytes were fetched. It says only after its first one that
+    /// it was put back.
+    pub previous_for: Duration,
     /// Whether the guest began to fetch the bytes.
     pub fetched: Fetched,
     /// Whether the guest says that it put its previous controller back.
@@ -155,7 +158,8 @@ impl UpdateController {
         trial_s(self.pace_s)
     }
 
-    /// How long the new one must be fine before it is confirmed: its second hello has seen the stacks.
+    /// How long the new one must be fine before it is confirmed, and the previous one heard before it counts as never
+    /// exchanged: from a first hello to a second one.
     #[must_use]
     pub const fn confirmed_after(&self) -> Duration {
         Duration::from_secs(self.pace_s as u64 / 2)
@@ -168,6 +172,12 @@ impl UpdateController {
         self.is_new(hello) && hello.health == Health::Well && !hello.reported.unwell.iter().any(worse)
     }
 
+    /// Whether a hello is of the controller from before, said after the bytes were fetched.
+    #[must_use]
+    pub fn is_previous(&self, hello: &HelloRecord, fetched: Fetched) -> bool {
+        matches!(fetched, Fetched::Yes(at) if hello.at > at) && !self.is_new(hello)
+    }
+
     fn is_new(&self, hello: &HelloRecord) -> bool {
         hello.build.as_ref() == Some(&self.sha256)
     }
@@ -175,7 +185,7 @@ impl UpdateController {
     /// Judges what was heard in the guest's slot.
     #[must_use]
     pub fn judge(&self, heard: HelloState<'_>) -> Judged {
-        let HelloState { hello, fine_for, fetched, returned, speech, turn } = heard;
+        let HelloState { hello, fine_for, previous_for, fetched, returned, speech, turn } = heard;
         let new = hello.filter(|hello| self.is_new(hello));
         match (new, fetched, returned, speech, turn) {
             (Some(new), ..) if self.is_fine(new) && fine_for >= self.confirmed_after() => Judged::Up,
@@ -194,8 +204,8 @@ impl UpdateController {
                 Judged::Silent("it was fetched, and since then nobody is heard in the guest".to_owned())
             }
             (None, _, _, _, TurnTime::Running) => Judged::Waits,
-            (None, Fetched::Yes(at), Returned::No, Speech::Lately, TurnTime::Over)
-                if hello.is_none_or(|old| old.at <= at) =>
+            (None, Fetched::Yes(_), Returned::No, Speech::Lately, TurnTime::Over)
+                if previous_for < self.confirmed_after() =>
             {
                 Judged::Waits
             }
@@ -344,11 +354,19 @@ mod tests {
                 for speech in [Speech::Lately, Speech::Silent] {
                     for turn in [TurnTime::Running, TurnTime::Over] {
                         for returned in [Returned::No, Returned::Yes] {
-                            for fine_for in [0, 29, 30].map(Duration::from_secs) {
+                            for seconds in [0, 29, 30].map(Duration::from_secs) {
+                                // Either one speaks, or the other.
+                                let is_new = hello.as_ref().is_some_and(|hello| update().is_new(hello));
+                                let (fine_for, previous_for) = if is_new {
+                                    (seconds, Duration::ZERO)
+                                } else {
+                                    (Duration::ZERO, seconds)
+                                };
                                 let hello = hello.as_ref();
                                 let judged = update().judge(HelloState {
                                     hello,
                                     fine_for,
+                                    previous_for,
                                     fetched,
                                     returned,
                                     speech,
@@ -356,13 +374,13 @@ mod tests {
                                 });
                                 let new = hello.filter(|hello| hello.build == Some(update().sha256));
                                 let case = format!(
-                                    "{hello:?} {fine_for:?} {fetched:?} {returned:?} {speech:?} {turn:?}: {judged:?}"
+                                    "{hello:?} {seconds:?} {fetched:?} {returned:?} {speech:?} {turn:?}: {judged:?}"
                                 );
                                 let over = turn == TurnTime::Over;
                                 let is_well = new.is_some_and(|new| new.health == Health::Well);
                                 assert_eq!(
                                     judged == Judged::Up,
-                                    is_well && fine_for.as_secs() == 30,
+                                    is_well && seconds.as_secs() == 30,
                                     "{case}"
                                 );
                                 let says = new.is_some() && !is_well && over && speech == Speech::Lately;
@@ -372,8 +390,8 @@ mod tests {
                                 let silent = speech == Speech::Silent && !back && judged != Judged::Up;
                                 let could = new.is_some() || has_it;
                                 assert_eq!(matches!(judged, Judged::Silent(_)), silent && could, "{case}");
-                                // What is fetched and not heard of is waited for until it counts as silent.
-                                let unheard = matches!(fetched, Fetched::Yes(at) if hello.is_none_or(|old| old.at <= at));
+                                // What is fetched and not heard of for long is waited for until it counts as silent.
+                                let unheard = has_it && seconds.as_secs() < 30;
                                 let ends =
                                     (over && speech == Speech::Silent) || (over && new.is_none() && !unheard);
                                 assert!(!(ends && judged == Judged::Waits), "{case}");
@@ -399,6 +417,7 @@ mod tests {
         let heard = HelloState {
             hello: Some(&new),
             fine_for: Duration::ZERO,
+            previous_for: Duration::ZERO,
             fetched: Fetched::Yes(Timestamp::UNIX_EPOCH),
             returned: Returned::No,
             speech: Speech::Lately,
@@ -406,6 +425,25 @@ mod tests {
         };
         let Judged::Bad(why) = update.judge(heard) else { panic!("{:?}", update.judge(heard)) };
         assert!(why.contains("shop (exit 1)") && !why.contains("idle"), "{why}");
+    }
+
+    /// Its timer puts the previous one back when the turn is over, and its hello is heard before it says why.
+    #[test]
+    fn a_guest_that_comes_back_has_time_to_say_that_it_took_the_build_back() {
+        let old = hello("cd", Health::Well);
+        let heard = |previous_for, returned| HelloState {
+            hello: Some(&old),
+            fine_for: Duration::ZERO,
+            previous_for: Duration::from_secs(previous_for),
+            fetched: Fetched::Yes(Timestamp::UNIX_EPOCH - SignedDuration::from_secs(1)),
+            returned,
+            speech: Speech::Lately,
+            turn: TurnTime::Over,
+        };
+        let judged = |previous_for, returned| update().judge(heard(previous_for, returned));
+        assert_eq!(judged(0, Returned::No), Judged::Waits);
+        assert!(matches!(judged(0, Returned::Yes), Judged::Bad(_)));
+        assert!(matches!(judged(60, Returned::No), Judged::NotTaken(_)), "its own guestd refused the build");
     }
 
     #[test]
