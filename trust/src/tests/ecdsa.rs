@@ -78,7 +78,7 @@ fn check(text: &str) -> Result<String, SignatureError> {
     signature::check(PAYLOAD.as_bytes(), text, Namespace::Job).map(|key| key.fingerprint())
 }
 
-/// Often enough that numbers with and without a leading zero, and short ones, are among them.
+/// Until numbers with and without a leading zero, and short ones, were among them; of 256 one is short.
 #[test]
 fn a_touched_token_signs_whatever_its_numbers_look_like() {
     let token = Token::new();
@@ -86,12 +86,15 @@ fn a_touched_token_signs_whatever_its_numbers_look_like() {
     let operators = Operators::parse(&line).unwrap();
     let (_, print) = operators.holders().next().unwrap();
     let (mut high, mut low, mut short) = (0, 0, 0);
-    for _ in 0..600 {
+    for _ in 0..20_000 {
         let (r, s) = token.numbers(1);
         assert_eq!(check(&token.around(&pair(&plain(&r), &plain(&s)), 1)).unwrap(), print);
         high += usize::from(r[0] >= 0x80);
         low += usize::from(r[0] < 0x80);
         short += usize::from(r[0] == 0 || s[0] == 0);
+        if high > 0 && low > 0 && short > 0 {
+            break;
+        }
     }
     assert!(high > 0 && low > 0 && short > 0, "{high} {low} {short}");
     let (r, s) = token.numbers(0);

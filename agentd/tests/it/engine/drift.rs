@@ -108,7 +108,8 @@ impl Agent {
     /// Waits until the view is as described, and gives it.
     pub async fn until(&mut self, what: &str, is: impl Fn(&HostSnapshot) -> bool) -> Arc<HostSnapshot> {
         let waiting = self.view.wait_for(|view| is(view));
-        let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+        // It ends a hang: on a busy machine a guest with its first backup takes a minute.
+        let waited = tokio::time::timeout(Duration::from_secs(300), waiting).await;
         if let Ok(Ok(view)) = waited.map(|view| view.map(|view| Arc::clone(&view))) {
             return view;
         }

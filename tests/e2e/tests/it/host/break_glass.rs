@@ -145,10 +145,11 @@ fn put_down(stand: &Stand, file: &str) -> String {
     machine.does(&format!(
         "install -o holdfast -g holdfast -m 600 {file} /var/lib/holdfast/break-glass/order.json"
     ));
-    machine.does(&format!("systemctl start {unit}"));
-    let call = machine.does(&format!("systemctl show --property=InvocationID --value {unit}"));
-    let said =
-        machine.does(&format!("journalctl --quiet --no-pager --output=cat _SYSTEMD_INVOCATION_ID={call}"));
+    // The unit is forgotten as soon as it has ended, and its invocation with it.
+    let journal = "journalctl --no-pager --quiet";
+    let from = machine.does(&format!("{journal} --lines=0 --show-cursor | sed -n 's/^-- cursor: //p'"));
+    machine.does(&format!("systemctl start {unit}; journalctl --sync"));
+    let said = machine.does(&format!("{journal} --output=cat --after-cursor='{from}' --unit={unit}"));
     machine.does("rm -f /var/lib/holdfast/break-glass/*; systemctl start holdfast-break-glass.path");
     said.lines()
         .rfind(|line| line.contains("refused") || line.contains("open"))
