@@ -12,6 +12,8 @@ const PROGRAM: &str = "/usr/lib/holdfast/holdfast-break-glass";
 /// Where sshd finds the line of an open way.
 const LINE: &str = "/etc/ssh/holdfast-break-glass/root";
 const OFTEN: &str = "/etc/systemd/system/holdfast-break-glass.service.d/often.conf";
+const WITHOUT_PATH: &str = "systemctl stop holdfast-break-glass.path";
+const WITH_PATH: &str = "systemctl start holdfast-break-glass.path";
 const SSH: &str = "timeout 20 ssh -F none -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \
                    -o LogLevel=ERROR -o IdentitiesOnly=yes -i /root/glass/anna root@127.0.0.1";
 /// The way of two minutes, and the guard's turns.
@@ -126,6 +128,7 @@ fn forged(stand: &Stand) {
         ("a customer left out", more(".args.customers = []"), ["ada", "acme"], "."),
         ("another verb", more(r#".verb = "refresh""#), ["ada", "acme"], "."),
     ];
+    machine.does(WITHOUT_PATH);
     for (what, edit, [signer, consenter], after) in cases {
         machine.does(&format!("sh /root/glass/forge '{edit}' {signer} {consenter} '{after}'"));
         let said = put_down(stand, "/root/glass/forged.json");
@@ -133,15 +136,15 @@ fn forged(stand: &Stand) {
         assert_eq!(machine.does(&format!("sha256sum {LINE}")), line, "{what}");
         stand.saw(&format!("{what:32} {said}"));
     }
+    machine.does(WITH_PATH);
 }
 
-/// The agent's user writes the order; what root's program says of it.
+/// The agent's user writes the order; what root's program says of it. The path unit is stopped: it would judge the same
+/// file, and each answer must belong to its order.
 fn put_down(stand: &Stand, file: &str) -> String {
     let machine = &stand.machine;
     machine.does("rm -f /var/lib/holdfast/break-glass/*");
     let unit = "holdfast-break-glass.service";
-    // The path unit would judge the same file: here each answer must belong to its order.
-    machine.does("systemctl stop holdfast-break-glass.path");
     machine.does(&format!(
         "install -o holdfast -g holdfast -m 600 {file} /var/lib/holdfast/break-glass/order.json"
     ));
@@ -150,7 +153,7 @@ fn put_down(stand: &Stand, file: &str) -> String {
     let from = machine.does(&format!("{journal} --lines=0 --show-cursor | sed -n 's/^-- cursor: //p'"));
     machine.does(&format!("systemctl start {unit}; journalctl --sync"));
     let said = machine.does(&format!("{journal} --output=cat --after-cursor='{from}' --unit={unit}"));
-    machine.does("rm -f /var/lib/holdfast/break-glass/*; systemctl start holdfast-break-glass.path");
+    machine.does("rm -f /var/lib/holdfast/break-glass/*");
     said.lines()
         .rfind(|line| line.contains("refused") || line.contains("open"))
         .unwrap_or_default()
@@ -170,7 +173,9 @@ fn over_without_an_agent(stand: &Stand) {
     machine
         .until("the end of the session", SOON, "pgrep -xf 'sleep 4711' || echo over", |said| said == "over");
     machine.refuses(&format!("{SSH} true"));
+    machine.does(WITHOUT_PATH);
     let said = put_down(stand, "/root/glass/opened.json");
+    machine.does(WITH_PATH);
     assert!(said.contains("refused"), "the same order once more: {said}");
     stand.saw(&format!("closed with agent and hub dead; the same order once more: {said}"));
     machine.does("systemctl start hubd agentd");
