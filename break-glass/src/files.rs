@@ -6,12 +6,13 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use held_files::atomic_file::{self, FileError, Readers};
 use held_files::held_folder::{HeldError, HeldFolder};
+use held_files::root_text::{self, RootTextError};
 use holdfast_protocol::id::JobId;
 use holdfast_protocol::job::UtcSecond;
 use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
@@ -69,14 +70,10 @@ pub enum FilesError {
     File(#[from] FileError),
     #[error(transparent)]
     Held(#[from] HeldError),
-    #[error("{} is not root's alone: give it to root, and let no one else write it", .0.display())]
-    Owner(PathBuf),
-    #[error("{} is larger than it can be", .0.display())]
-    Size(PathBuf),
+    #[error(transparent)]
+    RootText(#[from] RootTextError),
     #[error("{} is not there", .0.display())]
     Missing(PathBuf),
-    #[error("{} is not text", .0.display())]
-    Text(PathBuf),
     #[error("cannot {verb} {}", path.display())]
     Io {
         verb: &'static str,
@@ -136,7 +133,7 @@ impl Files {
     /// [`FilesError`].
     pub fn settings(&self) -> Result<Option<Settings>, FilesError> {
         let path = self.at(SETTINGS);
-        let Some(text) = roots_text(&path, settings::BYTES_MAX)? else { return Ok(None) };
+        let Some(text) = root_text::read(&path, settings::BYTES_MAX)? else { return Ok(None) };
         Settings::parse(&text).map(Some).map_err(|error| refused(&path, &error))
     }
 
@@ -149,13 +146,13 @@ impl Files {
         let path_of = |path: &Path| self.at(&path.to_string_lossy());
         let operators = |path: &Path| {
             let path = path_of(path);
-            let Some(text) = roots_text(&path, BYTES_MAX)? else { return Ok(None) };
+            let Some(text) = root_text::read(&path, BYTES_MAX)? else { return Ok(None) };
             Operators::parse(&text).map(Some).map_err(|error| refused(&path, &error))
         };
         let signers = operators(&settings.operators)?
             .ok_or_else(|| FilesError::Missing(path_of(&settings.operators)))?;
         let path = path_of(&settings.policy);
-        let policy = match roots_text(&path, BYTES_MAX)? {
+        let policy = match root_text::read(&path, BYTES_MAX)? {
             Some(text) => Policy::parse(&text, &signers).map_err(|error| refused(&path, &error))?,
             None => Policy::first(),
         };
@@ -364,30 +361,4 @@ fn kernels_boot() -> Result<BootId, FilesError> {
 
 fn refused(path: &Path, error: &dyn std::error::Error) -> FilesError {
     FilesError::Refused { path: path.to_owned(), text: holdfast_protocol::json::chain(error) }
-}
-
-/// A file that root laid down, and no one else can change.
-fn roots_text(path: &Path, max: u64) -> Result<Option<String>, FilesError> {
-    const OTHERS: u32 = 0o022;
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(FilesError::Missing(path.to_owned()));
-    };
-    let folder = match HeldFolder::roots_alone(folder) {
-        Ok(folder) => folder,
-        Err(error) if error.is_missing() => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let Some(file) = folder.file(name)? else { return Ok(None) };
-    let failed = |source| FilesError::Io { verb: "read", path: path.to_owned(), source };
-    let about = file.metadata().map_err(failed)?;
-    let own = rustix::process::geteuid().as_raw();
-    if (about.uid() != 0 && about.uid() != own) || about.mode() & OTHERS != 0 {
-        return Err(FilesError::Owner(path.to_owned()));
-    }
-    let mut bytes = Vec::new();
-    file.take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > max {
-        return Err(FilesError::Size(path.to_owned()));
-    }
-    String::from_utf8(bytes).map(Some).map_err(|_| FilesError::Text(path.to_owned()))
 }

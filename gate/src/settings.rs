@@ -3,12 +3,10 @@
 //! In: a TOML file that only root can change. Out: where things are, the times of a trial, and who may sign releases.
 //! Without the file everything has its default. Without release keys no release is taken: the package decides alone.
 
-use std::ffi::OsStr;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use agent_slots::health::{Rules, RulesError};
-use held_files::held_folder::{HeldError, HeldFolder};
+use held_files::root_text::{self, RootTextError};
 use holdfast_protocol::release::VersionNumber;
 use holdfast_trust::operators::{self, Operators, OperatorsError};
 use holdfast_trust::release::{ReleaseKeys, ReleaseKeysError};
@@ -87,20 +85,8 @@ pub struct Settings {
 /// Why there are no settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    #[error("{} is not used: it, or a folder above it, can be changed by others than root", path.display())]
-    Held {
-        path: PathBuf,
-        #[source]
-        source: HeldError,
-    },
-    #[error("{} cannot be read", path.display())]
-    Read {
-        path: PathBuf,
-        #[source]
-        source: std::io::Error,
-    },
-    #[error("{} has more than {BYTES_MAX} bytes", .0.display())]
-    Size(PathBuf),
+    #[error(transparent)]
+    File(#[from] RootTextError),
     #[error("{} is refused", path.display())]
     Form {
         path: PathBuf,
@@ -124,7 +110,7 @@ pub enum KeysError {
     )]
     Absent(PathBuf),
     #[error(transparent)]
-    File(SettingsError),
+    File(#[from] RootTextError),
     #[error("the release keys are refused")]
     Operators(#[from] OperatorsError),
     #[error(transparent)]
@@ -137,7 +123,7 @@ impl Settings {
     /// # Errors
     /// [`SettingsError`].
     pub fn load(path: &Path) -> Result<Self, SettingsError> {
-        let text = roots_text(path, BYTES_MAX)?;
+        let text = root_text::read(path, BYTES_MAX)?;
         let file: File = match &text {
             None => File::default(),
             Some(text) => toml::from_str(text)
@@ -161,28 +147,8 @@ impl Settings {
     /// [`KeysError`].
     pub fn release_keys(&self) -> Result<ReleaseKeys, KeysError> {
         let path = &self.paths.release_keys;
-        let text = roots_text(path, operators::BYTES_MAX as u64).map_err(KeysError::File)?;
+        let text = root_text::read(path, operators::BYTES_MAX as u64)?;
         let text = text.ok_or_else(|| KeysError::Absent(path.clone()))?;
         Ok(ReleaseKeys::new(Operators::parse(&text)?, self.signatures)?)
     }
-}
-
-/// A text that only root can have written; none where there is no file.
-fn roots_text(path: &Path, max: u64) -> Result<Option<String>, SettingsError> {
-    let held = |source| SettingsError::Held { path: path.to_owned(), source };
-    let read = |source| SettingsError::Read { path: path.to_owned(), source };
-    let parent = path.parent().unwrap_or(Path::new("/"));
-    let folder = match HeldFolder::roots_alone(parent) {
-        Ok(folder) => folder,
-        Err(error) if error.is_missing() => return Ok(None),
-        Err(error) => return Err(held(error)),
-    };
-    let name = path.file_name().unwrap_or(OsStr::new(""));
-    let Some(file) = folder.file(name).map_err(held)? else { return Ok(None) };
-    let mut text = String::new();
-    file.take(max + 1).read_to_string(&mut text).map_err(read)?;
-    if text.len() as u64 > max {
-        return Err(SettingsError::Size(path.to_owned()));
-    }
-    Ok(Some(text))
 }

@@ -4,11 +4,9 @@
 //! the folder that images are put into, and the keys that the gate goes by too. Of the first two only the one value that
 //! matters here is read: the programs that own them refuse what is wrong in them.
 
-use std::ffi::OsStr;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use held_files::held_folder::{HeldError, HeldFolder};
+use held_files::root_text::{self, RootTextError};
 use holdfast_trust::operators::{self, Operators, OperatorsError};
 use holdfast_trust::release::{ReleaseKeys, ReleaseKeysError};
 use serde::Deserialize;
@@ -22,20 +20,8 @@ const RELEASE_KEYS: &str = "release-keys";
 /// Why root's settings are not used.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    #[error("{} is not used: it, or a folder above it, can be changed by others than root", path.display())]
-    Held {
-        path: PathBuf,
-        #[source]
-        source: HeldError,
-    },
-    #[error("{} cannot be read", path.display())]
-    Read {
-        path: PathBuf,
-        #[source]
-        source: std::io::Error,
-    },
-    #[error("{} has more than {BYTES_MAX} bytes", .0.display())]
-    Size(PathBuf),
+    #[error(transparent)]
+    File(#[from] RootTextError),
     #[error("{} is refused", path.display())]
     Form {
         path: PathBuf,
@@ -74,7 +60,8 @@ const fn one() -> u8 {
 /// [`PolicyError`].
 pub fn dump_folder(settings: &Path) -> Result<PathBuf, PolicyError> {
     let path = settings.join(HELPER);
-    let file: Option<HelperFile> = read(settings, HELPER)?.map(|text| form(&path, &text)).transpose()?;
+    let file: Option<HelperFile> =
+        root_text::read(&path, BYTES_MAX)?.map(|text| form(&path, &text)).transpose()?;
     file.and_then(|file| file.golden_dump).ok_or(PolicyError::NoDump(path))
 }
 
@@ -83,33 +70,15 @@ pub fn dump_folder(settings: &Path) -> Result<PathBuf, PolicyError> {
 /// # Errors
 /// [`PolicyError`].
 pub fn release_keys(settings: &Path) -> Result<ReleaseKeys, PolicyError> {
-    let gate = read(settings, GATE)?.map(|text| form::<GateFile>(&settings.join(GATE), &text)).transpose()?;
+    let path = settings.join(GATE);
+    let gate = root_text::read(&path, BYTES_MAX)?.map(|text| form::<GateFile>(&path, &text)).transpose()?;
     let signatures = gate.map_or_else(one, |gate| gate.signatures);
-    let keys =
-        read(settings, RELEASE_KEYS)?.ok_or_else(|| PolicyError::NoKeys(settings.join(RELEASE_KEYS)))?;
-    if keys.len() > operators::BYTES_MAX {
-        return Err(PolicyError::Size(settings.join(RELEASE_KEYS)));
-    }
+    let path = settings.join(RELEASE_KEYS);
+    let keys = root_text::read(&path, operators::BYTES_MAX as u64)?.ok_or(PolicyError::NoKeys(path))?;
     Ok(ReleaseKeys::new(Operators::parse(&keys)?, signatures)?)
 }
 
 fn form<T: for<'de> Deserialize<'de>>(path: &Path, text: &str) -> Result<T, PolicyError> {
     toml::from_str(text)
         .map_err(|source| PolicyError::Form { path: path.to_owned(), source: Box::new(source) })
-}
-
-/// A text that only root can have written; none where there is no file.
-fn read(settings: &Path, name: &str) -> Result<Option<String>, PolicyError> {
-    let path = settings.join(name);
-    let held = |source| PolicyError::Held { path: path.clone(), source };
-    let folder = match HeldFolder::roots_alone(settings) {
-        Ok(folder) => folder,
-        Err(error) if error.is_missing() => return Ok(None),
-        Err(error) => return Err(held(error)),
-    };
-    let Some(file) = folder.file(OsStr::new(name)).map_err(held)? else { return Ok(None) };
-    let mut text = String::new();
-    let source = |source| PolicyError::Read { path: path.clone(), source };
-    file.take(BYTES_MAX + 1).read_to_string(&mut text).map_err(source)?;
-    if text.len() as u64 > BYTES_MAX { Err(PolicyError::Size(path)) } else { Ok(Some(text)) }
 }

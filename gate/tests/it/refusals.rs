@@ -91,13 +91,19 @@ fn settings_that_others_could_have_written_are_not_used() {
     let said = host.refuses(&["install", shown(&release.signed), shown(&release.program)], 78);
     assert!(said.contains("would need 2 signatures"), "{said}");
     host.set(1);
-    let mode = |bits| {
+    let mode = |name, bits| {
         use std::os::unix::fs::PermissionsExt as _;
-        std::fs::set_permissions(host.path("etc"), std::fs::Permissions::from_mode(bits)).unwrap();
+        std::fs::set_permissions(host.path(name), std::fs::Permissions::from_mode(bits)).unwrap();
     };
-    mode(0o777);
-    assert!(host.refuses(&["start"], 78).contains("can be changed by others than root"));
-    mode(0o755);
+    for (name, open, closed) in [("etc", 0o777, 0o755), ("etc/agent-gate.toml", 0o666, 0o644)] {
+        mode(name, open);
+        assert!(host.refuses(&["start"], 78).contains("can be changed by others than root"), "{name}");
+        mode(name, closed);
+    }
+    mode("etc/release-keys", 0o666);
+    let said = host.refuses(&["install", shown(&release.signed), shown(&release.program)], 78);
+    assert!(said.contains("can be changed by others than root"), "{said}");
+    mode("etc/release-keys", 0o644);
     std::fs::write(host.path("etc/agent-gate.toml"), "health_window_s = 1\n").unwrap();
     assert!(host.refuses(&["start"], 78).contains("health window"));
     std::fs::write(host.path("etc/agent-gate.toml"), "unknown = 1\n").unwrap();
