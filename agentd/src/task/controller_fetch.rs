@@ -23,10 +23,12 @@ use crate::port::artifacts::{ArtifactError, Artifacts};
 use crate::port::clock::Clock;
 use crate::port::hub::{Hub, HubError, PART_BYTES};
 use crate::port::identity::{IdentityError, IdentityFolder};
-use crate::port::store::{Store, StoreError};
+use crate::port::store::{Changes, Store, StoreError};
 
-/// Between two looks. Each goes on where a download was cut off.
+/// While a build is missing: each look goes on where a download was cut off.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// While none is: what guests run changes too, and a build that none needs may go.
+const AT_REST: Duration = Duration::from_secs(3_600);
 
 pub struct ControllerFetchTask {
     pub store: Store,
@@ -53,6 +55,8 @@ enum FetchError {
     Artifact(#[from] ArtifactError),
     #[error("the hub sent {got} bytes where {PART_BYTES} were asked for")]
     Part { got: usize },
+    #[error("{0} is no SHA-256")]
+    Digest(String),
     #[error("the agent stops")]
     Stops,
 }
@@ -73,13 +77,14 @@ impl ControllerFetchTask {
     pub async fn run(self, mut stop: Stop) {
         let mut changes = self.store.changes();
         loop {
-            let document = changes.borrow_and_update().desired;
+            let asked = asked(&mut changes);
             if let Err(error) = self.round().await {
                 tracing::warn!(error = chain(&error), "builds of the guest agent were not looked after");
             }
-            let next = self.clock.monotonic() + LOOK_EVERY;
-            // A newer document is carried out at once.
-            while changes.borrow_and_update().desired == document && self.clock.monotonic() < next {
+            let pause = if self.missing.borrow().is_empty() { AT_REST } else { LOOK_EVERY };
+            let next = self.clock.monotonic() + pause;
+            // A newer document or approval is carried out at once.
+            while self::asked(&mut changes) == asked && self.clock.monotonic() < next {
                 tokio::select! {
                     biased;
                     () = stop.requested() => return,
@@ -151,9 +156,8 @@ impl ControllerFetchTask {
     async fn fetch(&self, sha256: &Sha256Hex) -> Result<u64, FetchError> {
         let identity = self.folder.read()?.ok_or(FetchError::NotEnrolled)?;
         let hub: Hub = (self.dial)(&identity)?;
-        let Ok(named) = Sha256Text::try_from(sha256.as_str().to_owned()) else {
-            return Err(FetchError::Stops);
-        };
+        let text = sha256.as_str();
+        let named = Sha256Text::try_from(text.to_owned()).map_err(|_| FetchError::Digest(text.to_owned()))?;
         let mut here = self.begin(sha256).await?;
         loop {
             let part = hub.next_part(&named, here).await?;
@@ -177,6 +181,12 @@ impl ControllerFetchTask {
         let (artifacts, of) = (self.artifacts.clone(), sha256.clone());
         on_disk(move || artifacts.begin(&of)).await
     }
+}
+
+/// What decides which builds are fetched: the document, and what operators signed.
+fn asked(changes: &mut watch::Receiver<Changes>) -> (u64, u64) {
+    let changes = changes.borrow_and_update();
+    (changes.desired, changes.jobs)
 }
 
 /// Runs work on the disk where it delays nothing else.

@@ -89,7 +89,7 @@ enum FetchError {
 impl GoldenFetchTask {
     /// Looks until the agent stops.
     pub async fn run(self, mut stop: Stop) {
-        let mut pause = FIRST;
+        let (mut pause, mut view) = (FIRST, self.view.clone());
         loop {
             tokio::select! {
                 biased;
@@ -101,6 +101,16 @@ impl GoldenFetchTask {
                 () = stop.requested() => return,
                 pause = self.round() => pause,
             };
+            // Nothing wakes it until an image is missing.
+            tokio::select! {
+                biased;
+                () = stop.requested() => return,
+                seen = view.wait_for(|view| !view.missing_goldens.is_empty() || self.trouble.borrow().is_some()) => {
+                    if seen.is_err() {
+                        return;
+                    }
+                }
+            }
         }
     }
 

@@ -28,6 +28,8 @@ use crate::port::tunnels::{Systemctl, TunnelFiles, local_http, probe};
 
 /// How often each tunnel is looked at.
 pub const EVERY: Duration = Duration::from_secs(30);
+/// Without tunnels.
+const AT_REST: Duration = Duration::from_secs(3_600);
 
 pub struct TunnelsTask {
     /// The tunnels that root's settings name.
@@ -69,17 +71,19 @@ impl TunnelsTask {
                 () = stop.requested() => return,
                 () = self.look(&mut memory) => {}
             }
-            let mut pause: Pause<'_> = if self.tunnels.is_empty() {
-                Box::pin(std::future::pending())
-            } else {
-                clock.sleep(self.every)
-            };
+            // Without tunnels only a job whose delay is over has to be answered.
+            let mut pause: Pause<'_> =
+                clock.sleep(if self.tunnels.is_empty() { AT_REST } else { self.every });
+            let mut taken = None;
             loop {
-                changes.borrow_and_update();
-                tokio::select! {
-                    () = stop.requested() => return,
-                    done = tokens::take(&self) => if let Err(error) = done {
-                        tracing::warn!(error = chain(&error), "tokens of tunnels: this turn ended early");
+                let jobs = changes.borrow_and_update().jobs;
+                if taken != Some(jobs) {
+                    taken = Some(jobs);
+                    tokio::select! {
+                        () = stop.requested() => return,
+                        done = tokens::take(&self) => if let Err(error) = done {
+                            tracing::warn!(error = chain(&error), "tokens of tunnels: this turn ended early");
+                        }
                     }
                 }
                 tokio::select! {
