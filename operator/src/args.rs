@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use holdfast_protocol::desired::Reason;
+use holdfast_protocol::filter::GuestFilter;
 use holdfast_protocol::id::{OperatorName, TargetName};
 use holdfast_protocol::job::act::{ArchiveText, VolumeText};
 use holdfast_protocol::job::stamp::Reason as JobReason;
@@ -12,6 +13,19 @@ use holdfast_protocol::storage::HostRecipient;
 use holdfast_protocol::usage::UsageSpan;
 
 use crate::exit_codes::EXIT_CODES;
+
+/// The grammar of filters, for people.
+const FILTER_HELP: &str = "\
+Filters:
+  A filter is terms with ',' between them; a guest is shown when one of them fits and none with '-' before it does. A \
+term is parts with '+' between them, and all of them must fit:
+    wiki  %wiki%  wiki%  5001  5000:5099  @all  @host-box7  @label-tier=canary  @label-tier  @state-offline
+    @customer-acme  @status-parked  @run-stopped  @image-2026.11.1  @protection-unprotected
+    @condition-FROZEN  @attention-some  @attention-none
+  @label and @state are those of the host.
+Examples:
+  holdfast guest list --filter @customer-acme+@run-stopped
+  holdfast guest list --filter @protection-unprotected,@protection-attention,-%test%";
 
 mod alert;
 mod certificate;
@@ -366,9 +380,13 @@ pub enum GoldenCommand {
 #[derive(Debug, Subcommand)]
 pub enum GuestCommand {
     /// Show the guests of one host, or of all hosts.
+    #[command(after_help = FILTER_HELP)]
     List {
         /// The host's name or id.
         host: Option<String>,
+        /// Only these guests, such as `@customer-acme+@run-stopped`, `5000:5099` or `@all,-%test%`.
+        #[arg(long, value_name = "FILTER")]
+        filter: Option<GuestFilter>,
     },
     /// Show the promises about guests' backups: those in force, and those that are held for a signature.
     Protection {

@@ -197,8 +197,6 @@ pub enum HostLabelError {
     #[error("nothing was changed")]
     Windows(#[source] WindowError),
     /// Nothing is selected.
-    #[error(
-        "no host has the labels {label}, and nothing was changed: see `holdfast host list --label {label}`"
-    )]
+    #[error("no host has the labels {label}, and nothing was changed: see `holdfast host list`")]
     NoHost { label: String },
 }

@@ -34,6 +34,7 @@
 //! | [`hub`] | the calls of the hub |
 //! | [`alert`] | alerts, as operators see them |
 //! | [`listening`] | since when a program has been able to hear another |
+//! | [`filter`] | which hosts or guests a list has |
 //! | [`operator`] | what the operator's command requests from the hub |
 //! | [`pin`], [`secret`], [`json`] | pinned keys, secrets that do not leak, strict JSON |
 //! | [`version`] | which of two versions is the newer one |
@@ -55,6 +56,7 @@ pub mod desired;
 pub mod enrol;
 pub mod envelope;
 pub mod escrow;
+pub mod filter;
 pub mod generation;
 pub mod golden;
 pub mod golden_builds;

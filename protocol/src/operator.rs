@@ -5,6 +5,7 @@
 //! | `GET /v1/whoami` | | [`WhoAmI`] |
 //! | `POST /v1/invites` | [`InviteRequest`] | [`InviteCreated`] |
 //! | `GET /v1/hosts` | | [`Page`] of [`HostView`] |
+//! | `GET /v1/guests` | | [`Page`] of [`GuestOnHost`] |
 //! | `GET /v1/hosts/{id or name}` | | [`HostDetail`] |
 //! | `POST /v1/hosts/{id or name}/revoke` | | [`HostView`] |
 //! | `POST /v1/hosts/{id or name}/labels` | [`LabelChange`](crate::host_label::LabelChange) | [`HostView`] |
@@ -37,7 +38,7 @@ use crate::job::JobReport;
 use crate::pin::Pin;
 use crate::release::stored::HostOffer;
 use crate::release::window::UpdateWindows;
-use crate::report::{AuditHead, Sections};
+use crate::report::{AuditHead, GuestReport, Sections};
 use crate::restore::RestoreOrder;
 use crate::secret::Secret;
 use crate::size::TokenDays;
@@ -202,6 +203,23 @@ pub struct HostView {
     /// When rollouts may offer it a release; without any at each time.
     #[serde(default, skip_serializing_if = "UpdateWindows::is_empty")]
     pub update_windows: UpdateWindows,
+}
+
+/// A guest, as its host last reported it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GuestOnHost {
+    /// The host's id.
+    pub host_id: HostId,
+    /// The host's name.
+    pub host: HostName,
+    /// Whether the host is heard of.
+    pub host_state: HostState,
+    /// When it was last heard of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_at: Option<Timestamp>,
+    /// The guest.
+    pub guest: GuestReport,
 }
 
 /// When rollouts may offer a host a release.

@@ -85,6 +85,7 @@ pub fn all() -> Vec<Named> {
         named::<guest_audit::GuestAuditKept>("guest-audit-kept"),
         named::<guest_audit::GuestAuditPut>("guest-audit-put"),
         named::<guest_audit::GuestAuditView>("guest-audit-view"),
+        named::<operator::GuestOnHost>("guest-on-host"),
         named::<operator::HostDetail>("host-detail"),
         named::<operator::HostView>("host"),
         named::<host_label::LabelChange>("host-label-change"),

@@ -22,6 +22,7 @@ mod escrow;
 mod events;
 mod file_body;
 mod guest_audit;
+mod guests;
 mod health;
 mod host_labels;
 mod hosts;
@@ -209,6 +210,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
     let operators = Router::new()
         .route("/v1/whoami", get(auth::whoami))
         .route("/v1/invites", post(invites::create))
+        .route("/v1/guests", get(guests::list))
         .route("/v1/hosts", get(hosts::list))
         .route("/v1/hosts/{host}", get(hosts::show))
         .route("/v1/hosts/{host}/audit-heads", get(hosts::audit_heads))

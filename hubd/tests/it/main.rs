@@ -23,6 +23,7 @@ mod enrollment_requests;
 mod envelope;
 mod escrow;
 mod guest_audit;
+mod guests;
 mod idempotency;
 mod jobs;
 mod layers;

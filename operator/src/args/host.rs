@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use clap::{Args as ClapArgs, Subcommand};
 use holdfast_protocol::condition::ConditionText;
+use holdfast_protocol::filter::HostFilter;
 use holdfast_protocol::host_label::{LabelKey, LabelSelector, LabelValue, label};
 use holdfast_protocol::id::{EnrollmentRequestId, HostId, HostName};
 use holdfast_protocol::job::HostFingerprint;
@@ -49,13 +50,19 @@ login. When the hub shows anything else, nothing is signed (HOST_KEY_CHANGED). `
 fingerprint; give it with --fingerprint, or compare it when prompted.")]
     Pin(PinArgs),
     /// Show all hosts. Those that need attention come first.
+    #[command(after_help = "\
+Filters:
+  Terms with ',' between them, of which one must fit and none with '-' before it; parts of a term with '+':
+    box7  %box%  @all  @label-tier=canary  @label-tier  @state-offline  @version-0.1.0  @attention-some
+Example:
+  holdfast host list --filter @label-site=vienna,-@state-online")]
     List {
         /// Show enrollment requests instead: the same as `host requests`.
-        #[arg(long, conflicts_with = "label")]
+        #[arg(long, conflicts_with = "filter")]
         requests: bool,
-        /// Only hosts with these labels, such as `tier=canary+site=vienna`.
-        #[arg(long, value_name = "LABELS")]
-        label: Option<LabelSelector>,
+        /// Only these hosts, such as `@state-offline` or `@label-tier=canary+@label-site=vienna`.
+        #[arg(long, value_name = "FILTER")]
+        filter: Option<HostFilter>,
     },
     /// Show one host with its guests, storages and work.
     Show {
@@ -64,7 +71,7 @@ fingerprint; give it with --fingerprint, or compare it when prompted.")]
     },
     /// Set labels of a host with `KEY=VALUE`, and remove them with `KEY-`.
     #[command(after_help = "\
-Waves of rollouts select hosts by labels, and so does `holdfast host list --label`. A host has at most 16.
+Waves of rollouts select hosts by labels, and so does `holdfast host list --filter`. A host has at most 16.
 
 Examples:
   holdfast host label box7 tier=canary site=vienna

@@ -23,9 +23,10 @@ pub async fn run(command: HostCommand, hub: &Hub, folder: &Path, screen: &Screen
         HostCommand::Restore(args) => super::restore::run(args, hub, folder, screen).await,
         HostCommand::Withdraw(args) => super::withdraw::run(args, hub, folder, screen).await,
         HostCommand::Pin(args) => super::pin::run(args, hub, folder, screen).await,
-        HostCommand::List { requests: false, label } => {
-            let mut hosts: Vec<HostView> = hub.list(&["v1", "hosts"], &[], WHOLE).await?;
-            hosts.retain(|host| label.as_ref().is_none_or(|label| label.matches(&host.labels)));
+        HostCommand::List { requests: false, filter } => {
+            let filter = filter.map(|filter| filter.to_string());
+            let query: Vec<(&str, &str)> = filter.iter().map(|filter| ("filter", filter.as_str())).collect();
+            let hosts: Vec<HostView> = hub.list(&["v1", "hosts"], &query, WHOLE).await?;
             screen.show(&hosts, |hosts, style| render::host::hosts(hosts, clock::now(), style))
         }
         HostCommand::Show { host } => {

@@ -12,14 +12,15 @@ use crate::escrow::{
     EscrowFiles, EscrowFound, EscrowKept, EscrowList, EscrowNumber, EscrowOpened, EscrowProof, EscrowPut,
     EscrowRead,
 };
+use crate::filter::{GuestFilter, HostFilter};
 use crate::guest_audit::{GuestAuditKept, GuestAuditPut, GuestAuditView};
 use crate::host_label::LabelChange;
 use crate::id::{EnrollmentRequestId, GuestUid, HostId, IdempotencyKey, JobId, OperatorName};
 use crate::job::Nonce;
 use crate::operator::{
     AuditEvidence, DesiredPut, DesiredVersion, EnrollmentApproval, EnrollmentRequestView, EventView,
-    HostDetail, HostView, InviteCreated, InviteRequest, JobDetail, JobSubmit, JobView, OperatorMade,
-    OperatorRequest, OperatorView, Page, UpdateWindowsPut, WhoAmI,
+    GuestOnHost, HostDetail, HostView, InviteCreated, InviteRequest, JobDetail, JobSubmit, JobView,
+    OperatorMade, OperatorRequest, OperatorView, Page, UpdateWindowsPut, WhoAmI,
 };
 use crate::restore::{Replacement, RestoreOrder, RestoreRedeem, RestoreRequest, Restored, WithdrawRequest};
 use crate::restore_certificate::{CertificateKept, CertificatePut, CertificateView};
@@ -93,6 +94,10 @@ pub(super) const LIMIT: Param =
     param(ParamLocation::Query, "limit", "how many items a page has at most", number);
 pub(super) const CURSOR: Param = param(ParamLocation::Query, "cursor", "`next` of the page before", text);
 pub(super) const OF_HOST: Param = param(ParamLocation::Query, "host", "only of this host", of::<HostId>);
+const OF_HOSTS: Param =
+    param(ParamLocation::Query, "filter", "only these hosts: see `HostFilter`", of::<HostFilter>);
+const OF_GUESTS: Param =
+    param(ParamLocation::Query, "filter", "only these guests: see `GuestFilter`", of::<GuestFilter>);
 const WAIT: Param =
     param(ParamLocation::Query, "wait", "how long the answer may be held back until there is news", wait);
 const SEEN: Param = param(
@@ -331,8 +336,23 @@ pub const CALLS: &[Call] = &[
         )
     },
     Call {
-        parts: &[LIMIT, CURSOR],
-        ..get("/v1/hosts", "hosts", "Hosts by name.", Answer::Done(framed::<Page<HostView>>))
+        parts: &[OF_HOST_NAME, OF_GUESTS, LIMIT, CURSOR],
+        refusals: &[NotFound],
+        ..get(
+            "/v1/guests",
+            "guests",
+            "Guests of hosts that were not let go, by host. A page may be shorter than its limit, and not the last.",
+            Answer::Done(framed::<Page<GuestOnHost>>),
+        )
+    },
+    Call {
+        parts: &[OF_HOSTS, LIMIT, CURSOR],
+        ..get(
+            "/v1/hosts",
+            "hosts",
+            "Hosts by name. With a filter, a page may be shorter than its limit, and not the last.",
+            Answer::Done(framed::<Page<HostView>>),
+        )
     },
     Call {
         parts: &[HOST],

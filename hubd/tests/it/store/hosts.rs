@@ -51,6 +51,29 @@ pub async fn a_host_is_invited_enrolled_heard_and_let_go(fixture: Fixture) {
     assert_eq!(fixture.kinds().await.iter().filter(|kind| *kind == "host_revoked").count(), 1);
 }
 
+pub async fn guests_are_listed_with_their_hosts(fixture: Fixture) {
+    let store = &fixture.store;
+    let host = fixture.box7().await;
+    let other = fixture.enrol("box1", host_id(1), &fresh_key()).await.host;
+    let mut report = checkin(host, 1, 1);
+    let guests = r#"[{"name":"web","vmid":5001,"status":"managed","run":"running"}]"#;
+    report.sections = SectionTexts { guests: Some(guests.to_owned()), ..SectionTexts::default() };
+    store.check_in(report).await.unwrap().unwrap();
+    let listed = store.reported_guests(None, 5, at(5)).await.unwrap();
+    let names: Vec<_> = listed.iter().map(|(host, guests)| (host.view.id, guests.len())).collect();
+    assert_eq!(names, [(other, 0), (host, 1)], "by name, also a host that reported nothing");
+    assert_eq!((listed[1].1[0].name.as_str(), listed[1].0.view.seen_at), ("web", Some(at(5))));
+    let first = store.reported_guests(None, 1, at(5)).await.unwrap();
+    let after = (first[0].0.view.name.clone(), first[0].0.number);
+    assert_eq!(store.reported_guests(Some(after), 5, at(5)).await.unwrap()[0].0.view.id, host);
+    store.revoke_host(by(6), HostRef::Id(host)).await.ok().unwrap().unwrap();
+    assert_eq!(
+        store.reported_guests(None, 5, at(7)).await.unwrap().len(),
+        1,
+        "a host that was let go is left out"
+    );
+}
+
 pub async fn a_refused_certificate_leaves_nothing(fixture: Fixture) {
     let store = &fixture.store;
     let secret = Secret::new("s".repeat(64)).hash();

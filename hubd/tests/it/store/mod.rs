@@ -55,6 +55,7 @@ engine! {
         a_deleted_guest_ends_with_one_notice_and_may_come_back;
     hosts:
         a_host_is_invited_enrolled_heard_and_let_go
+        guests_are_listed_with_their_hosts
         a_refused_certificate_leaves_nothing
         an_old_certificate_after_a_newer_one_freezes_its_host_for_good
         a_renewal_is_repeated_for_its_key_and_for_no_other
