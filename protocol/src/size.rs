@@ -76,6 +76,8 @@ sizes! {
     Cores in 1..=512, "cores"
     /// Size of a disk in GiB.
     DiskGib in 1..=65536, "GiB"
+    /// How old a backup may be that is asked for before something else begins. A month is four weekly ones.
+    BackupAgeHours in 1..=744, "h"
     /// How long a backup is put off at most, in minutes, so that not all begin at once.
     JitterMinutes in 0..=720, "min"
     /// How many backups a rule of a retention keeps.

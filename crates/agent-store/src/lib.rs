@@ -212,6 +212,7 @@ pub struct Store {
     health: Arc<Health>,
     heard: Arc<hello_cache::HelloCache>,
     returned: Arc<controller::ReturnedBuilds>,
+    answered: Arc<controller::AnsweredTrials>,
     /// The state folder.
     folder: PathBuf,
     /// How large the file was when it was measured last.
@@ -300,6 +301,7 @@ impl Store {
             health,
             heard,
             returned: Arc::default(),
+            answered: Arc::default(),
             folder,
             bytes,
             listening_since,

@@ -261,6 +261,15 @@ pub enum ControllerOutcome {
     Silent,
 }
 
+/// A controller that a guest fetched so lately that it may run it on trial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerTrial {
+    pub guest: GuestUid,
+    pub sha256: Sha256Hex,
+    /// By then the guest put its previous one back, whatever it heard.
+    pub until: Timestamp,
+}
+
 /// A controller that did not come up in a guest of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerVerdict {
@@ -346,6 +355,8 @@ pub struct Records {
     pub releases: Vec<ReleaseRecord>,
     /// Controllers that did not come up here, sorted by build and guest.
     pub controller_verdicts: Vec<ControllerVerdict>,
+    /// Controllers that guests may run on trial, and did not hear the verdict on from this run of the agent.
+    pub controller_trials: Vec<ControllerTrial>,
     /// What guests asked for and wait for, oldest first.
     pub requests: Vec<QueuedRequest>,
     /// How many backups each guest asked for lately that were not due, those that wait included.

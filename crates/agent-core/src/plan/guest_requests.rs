@@ -97,7 +97,7 @@ fn begin(context: &Context<'_>, request: &QueuedRequest) -> Result<Action, Stays
         let text = format!("{} of this guest was parked: an operator must look first", parked.kind.as_str());
         return Err(refused(ErrorCode::Parked, text));
     }
-    if context.open.contains(&uid) {
+    if context.open.contains(&uid) || context.is_on_trial(uid) {
         return Err(Stays::Waits);
     }
     let target = provably_ours(context, uid)?;

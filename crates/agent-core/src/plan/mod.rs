@@ -44,6 +44,7 @@
 //! | [`storage_entry_actions`] | what a signed job left to do to that entry |
 //! | [`controller_builds`] | which builds of the guest agent the host needs |
 //! | `update` | which guest exchanges its controller next |
+//! | `exchange_backup` | the backup that comes before an exchange |
 //! | `trial` | which backup is tried next |
 //! | [`read_only_entry`] | whether an entry of Proxmox is the read-only twin of another |
 //! | [`restore_test_status`] | what restore tests say of a tier |
@@ -72,6 +73,7 @@ mod detached;
 mod disks;
 pub mod entry;
 pub mod escrow;
+mod exchange_backup;
 mod existing_guest;
 mod expiry;
 pub mod fields;

@@ -84,6 +84,9 @@ fn begun(action: Result<Action, Stays>) -> Turn {
 fn begin(inputs: &Inputs<'_>, job: &Accepted) -> Result<Action, Stays> {
     let context = Context::new(inputs);
     let (target, (_, facts)) = proved(&context, &job.payload().target)?;
+    if matches!(job.payload().act, Act::BackupNow(_)) && context.is_on_trial(target.uid) {
+        return Err(Stays::Waits);
+    }
     let operation = build(&context, job, target, facts)?;
     action(&context, job, operation)
 }
