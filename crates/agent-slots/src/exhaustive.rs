@@ -1,7 +1,7 @@
 //! An exhaustive walk over all states that events and crashes can reach.
 //!
 //! A world holds the stored state, the running program and what a reader cannot see from the state: which slots are
-//! damaged, how often a build on trial was started. Every action is tried in every world, a crash between two writes
+//! damaged, how often a build on trial was started, whether the machine was started since. Every action is tried in every world, a crash between two writes
 //! among them. A counterexample is printed with the shortest way to it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use crate::machine::{Event, Refusal, next};
 use crate::start::{NoBuild, Program, Sound, Soundness, choose, choose_settled};
-use crate::state::{Build, Content, FailReason, Moment, Returning, STARTS, Slot, SlotsState};
+use crate::state::{Build, Content, FailReason, Moment, REBOOTS, Returning, STARTS, Slot, SlotsState};
 
 /// A build that may be offered: its version, its bytes, its manifest.
 type Offer = (u32, &'static [u8], &'static [u8]);
@@ -20,6 +20,9 @@ type Offer = (u32, &'static [u8], &'static [u8]);
 /// The second is the first signed anew; the third is newer; the fourth is older than both.
 const OFFERS: [Offer; 4] =
     [(2, b"two", b"m2"), (2, b"two", b"m2 again"), (3, b"three", b"m3"), (1, b"one", b"m1")];
+
+/// The machine's bound only counts down: two are walked for all.
+const REBOOTS_WALKED: u8 = 2;
 
 /// The oldest adds no world: nothing takes it.
 const WALKED: usize = 3;
@@ -34,6 +37,10 @@ struct World {
     damaged: BTreeSet<Slot>,
     /// Starts of the build on trial since it was copied.
     starts: u8,
+    /// Those of them that the machine ended.
+    cut: u8,
+    /// Whether the machine was started since the last start of the agent.
+    rebooted: bool,
     /// Whether a way back failed too, at any time.
     ways_back: u8,
 }
@@ -47,6 +54,7 @@ enum Action {
     /// The disk is full: the state cannot be stored.
     StartUnstored,
     Crash,
+    PowerCut,
     WindowOver,
     Deadline,
     EndedByPerson,
@@ -70,6 +78,7 @@ fn actions() -> Vec<Action> {
         Action::Start,
         Action::StartUnstored,
         Action::Crash,
+        Action::PowerCut,
         Action::WindowOver,
         Action::Deadline,
         Action::EndedByPerson,
@@ -87,6 +96,8 @@ impl World {
             running: None,
             damaged: BTreeSet::new(),
             starts: 0,
+            cut: 0,
+            rebooted: false,
             ways_back: 0,
         }
     }
@@ -128,7 +139,13 @@ impl World {
                 to.running = choose_settled(&self.state, version(self.packaged), self.sound()).ok();
                 return Some(to);
             }
-            // A power cut is the same: only the deadline begins anew, which the next start sets.
+            Action::PowerCut => {
+                if self.runs_trial() {
+                    to.cut += 1;
+                }
+                (to.running, to.rebooted) = (None, self.state.is_watched());
+                return Some(to);
+            }
             Action::Crash => {
                 to.running = None;
                 return Some(to);
@@ -156,7 +173,10 @@ impl World {
         to.state = next(&self.state, event).ok()?;
         match action {
             Action::CopyWhole => {
-                to.starts = 0;
+                (to.starts, to.cut) = (0, 0);
+                if let Some(trial) = &mut to.state.trial {
+                    trial.reboots_left = REBOOTS_WALKED;
+                }
                 to.damaged.remove(&self.state.free_slot());
             }
             // The gate restarts the agent after a verdict against it.
@@ -166,6 +186,7 @@ impl World {
             | Action::Start
             | Action::StartUnstored
             | Action::Crash
+            | Action::PowerCut
             | Action::WindowOver
             | Action::Package(_)
             | Action::Damage(_) => {}
@@ -177,7 +198,8 @@ impl World {
 
     fn started(&self) -> Self {
         let mut to = self.clone();
-        let now = Moment { boot: "1".to_owned(), seconds: 1 };
+        let boot = if self.rebooted { "2" } else { "1" };
+        let now = Moment { boot: boot.to_owned(), seconds: 1 };
         let packaged = version(self.packaged);
         to.state = next(&self.state, Event::Start { packaged, sound: self.sound(), now, at: None }).unwrap();
         to.damaged.retain(|slot| to.state.content(*slot).build().is_some());
@@ -185,8 +207,26 @@ impl World {
         if to.runs_trial() {
             to.starts += 1;
         }
+        // The present boot is always the first one.
+        to.rebooted = false;
+        let returning = match &mut to.state.returning {
+            Returning::Watched { began } => began.as_mut(),
+            Returning::No => None,
+        };
+        let trial = to.state.trial.as_mut().and_then(|trial| trial.began.as_mut());
+        for began in trial.into_iter().chain(returning) {
+            "1".clone_into(&mut began.boot);
+        }
         to.forget_words();
         to
+    }
+
+    /// What is counted of a trial is forgotten with it, and a boot once nothing is watched.
+    fn forget_trial(&mut self) {
+        if self.state.trial.is_none() {
+            (self.starts, self.cut) = (0, 0);
+        }
+        self.rebooted &= self.state.is_watched();
     }
 
     /// Of a failure only its build and whether that is to blame steer anything; of the way back, nothing. Worlds that
@@ -199,6 +239,7 @@ impl World {
                 self.ways_back = 1;
             }
         }
+        self.forget_trial();
         self.state.failures.sort_by(|one, other| one.build.manifest.cmp(&other.build.manifest));
     }
 
@@ -219,7 +260,7 @@ impl World {
                 return say("an empty slot runs");
             }
         }
-        if self.starts > STARTS {
+        if self.starts > STARTS + REBOOTS_WALKED {
             return say("a build on trial is started too often");
         }
         if let (Some(slot), Some(trial)) = (self.state.confirmed, &self.state.trial)
@@ -237,6 +278,14 @@ impl World {
         }
         if old.state.floor != self.state.floor && !old.runs_trial() {
             return say("the floor rose without a build on trial that ran");
+        }
+        if let (Action::Start, Some(trial), None) = (action, &old.state.trial, &self.state.trial)
+            && let Some(build) = old.state.content(trial.slot).build()
+            && self.state.failures.iter().any(|now| now.build == *build && now.reason.blames_build())
+            && old.starts - old.cut < STARTS
+            && trial.reboots_left > 0
+        {
+            return say("a build was taken back for starts that ended with the machine");
         }
         if let Action::Offer(which) = action {
             let offered = build(OFFERS[which]);
@@ -301,7 +350,7 @@ fn no_order_of_events_and_crashes_leaves_a_host_without_an_agent() {
         way.len()
     );
     // A walk that stops early would prove nothing.
-    assert!(way.len() > 10_000 && confirmed > 0 && both_failed > 0, "{} worlds", way.len());
+    assert!(way.len() > 30_000 && confirmed > 0 && both_failed > 0, "{} worlds", way.len());
 }
 
 #[test]
@@ -358,6 +407,62 @@ fn each_state_takes_the_events_that_fit_it() {
     assert_eq!(again.failures[0].way_back, Some(FailReason::Damaged));
     assert!(matches!(next(&again, take(0)), Err(Refusal::FailedBefore { .. })));
     assert!(next(&again, take(1)).is_ok(), "signed anew");
+}
+
+/// Each start but the last one of a boot ended by itself.
+#[test]
+fn power_cuts_take_back_no_build_until_there_were_too_many() {
+    let sound = Sound::default().with(Slot::A, Soundness::Checked);
+    let started = |state: &SlotsState, boot: u8| {
+        let now = Moment { boot: boot.to_string(), seconds: 1 };
+        next(state, Event::Start { packaged: version(1), sound, now, at: None }).unwrap()
+    };
+    let take =
+        Event::Take { build: build(OFFERS[0]), issued_at: Timestamp::UNIX_EPOCH, packaged: version(1) };
+    let trial = next(&next(&SlotsState::default(), take).unwrap(), Event::Copied).unwrap();
+    let left = |state: &SlotsState| state.trial.as_ref().map(|trial| (trial.starts_left, trial.reboots_left));
+    let mut state = started(&trial, 0);
+    assert_eq!(left(&state), Some((STARTS - 1, REBOOTS)));
+    for boot in 1..=REBOOTS {
+        state = started(&state, boot);
+        assert_eq!(left(&state), Some((STARTS - 1, REBOOTS - boot)));
+    }
+    // A build that brings its machine down ends so.
+    let mut boot = REBOOTS;
+    for used in 2..=STARTS {
+        boot += 1;
+        state = started(&state, boot);
+        assert_eq!(left(&state), Some((STARTS - used, 0)));
+    }
+    let back = started(&state, boot + 1);
+    assert_eq!(back.failures[0].reason, FailReason::StartsUsed);
+    // One that ends by itself is taken back within its boot, as ever; the last of its starts may be cut off, too.
+    let third = started(&started(&started(&trial, 0), 0), 0);
+    assert_eq!(left(&third), Some((0, REBOOTS)));
+    assert_eq!(left(&started(&third, 1)), Some((0, REBOOTS - 1)));
+    assert_eq!(started(&started(&third, 1), 1).failures[0].reason, FailReason::StartsUsed);
+}
+
+/// A gate of before must read the state, so what it does not know of lies next to it.
+#[test]
+fn reboots_are_stored_next_to_the_state_and_for_their_build_alone() {
+    let take = |offer: Offer| Event::Take {
+        build: build(offer),
+        issued_at: Timestamp::UNIX_EPOCH,
+        packaged: version(1),
+    };
+    let of = |offer: Offer| next(&next(&SlotsState::default(), take(offer)).unwrap(), Event::Copied).unwrap();
+    let mut state = of(OFFERS[0]);
+    assert_eq!(state.trial_reboots(), None);
+    state.trial.as_mut().unwrap().reboots_left = 7;
+    let next_to = state.trial_reboots().unwrap();
+    let text = serde_json::to_string(&state).unwrap();
+    assert!(!text.contains("reboots"), "{text}");
+    let read: SlotsState = serde_json::from_str(&text).unwrap();
+    assert_eq!(read.trial.as_ref().unwrap().reboots_left, REBOOTS, "a lost file costs nothing");
+    assert_eq!(read.with_reboots(Some(next_to.clone())), state);
+    let again = of(OFFERS[1]);
+    assert_eq!(again.clone().with_reboots(Some(next_to)), again, "of another manifest");
 }
 
 #[test]

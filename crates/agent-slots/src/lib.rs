@@ -20,7 +20,7 @@ pub mod state;
 
 pub use machine::{Event, Refusal, next};
 pub use start::{NoBuild, Program, Sound, choose};
-pub use state::{Build, FailReason, Failure, Moment, Slot, SlotsState, Trial};
+pub use state::{Build, FailReason, Failure, Moment, Slot, SlotsState, Trial, TrialReboots};
 
 #[cfg(test)]
 mod exhaustive;

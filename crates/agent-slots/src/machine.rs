@@ -15,8 +15,7 @@ use jiff::Timestamp;
 
 use crate::start::Sound;
 use crate::state::{
-    Build, Content, FAILURES_MAX, FailReason, Failure, Moment, RefusedRelease, Returning, STARTS, SlotsState,
-    Trial,
+    Build, Content, FAILURES_MAX, FailReason, Failure, Moment, RefusedRelease, Returning, SlotsState, Trial,
 };
 
 /// What happened.
@@ -111,7 +110,7 @@ pub fn next(state: &SlotsState, event: Event) -> Result<SlotsState, Refusal> {
             let slot = state.free_slot();
             let Content::Filling(build) = state.content(slot) else { return Err(Refusal::NotFilling) };
             to.set(slot, Content::Holds(build.clone()));
-            to.trial = Some(Trial { slot, starts_left: STARTS, began: None });
+            to.trial = Some(Trial::new(slot));
         }
         Event::CopyFailed => {
             let slot = state.free_slot();
@@ -120,7 +119,7 @@ pub fn next(state: &SlotsState, event: Event) -> Result<SlotsState, Refusal> {
         }
         Event::Refused(refused) => to.refused = Some(refused),
         Event::Start { packaged, sound, now, at } => {
-            before_start(&mut to, packaged, sound, at);
+            before_start(&mut to, (packaged, sound), &now, at);
             begin(&mut to, &now);
         }
         Event::Confirmed => {
@@ -177,8 +176,14 @@ fn may_take(state: &SlotsState, build: &Build, packaged: VersionNumber) -> Resul
     Ok(())
 }
 
-/// A start counts before it happens. What a crash left half done ends here.
-fn before_start(to: &mut SlotsState, packaged: VersionNumber, sound: Sound, at: Option<Timestamp>) {
+/// A start counts before it happens. One that ended with its machine is made good: the next one is not counted. What a
+/// crash left half done ends here.
+fn before_start(
+    to: &mut SlotsState,
+    (packaged, sound): (VersionNumber, Sound),
+    now: &Moment,
+    at: Option<Timestamp>,
+) {
     for slot in crate::state::Slot::ALL {
         if matches!(to.content(slot), Content::Filling(_)) {
             to.set(slot, Content::Empty);
@@ -192,6 +197,8 @@ fn before_start(to: &mut SlotsState, packaged: VersionNumber, sound: Sound, at: 
         to.returning = Returning::No;
     } else if !sound.holds(trial.slot) {
         fail(to, FailReason::Damaged, at);
+    } else if trial.ended_with_machine(now) && trial.reboots_left > 0 {
+        to.trial = Some(Trial { reboots_left: trial.reboots_left.saturating_sub(1), ..trial });
     } else if trial.starts_left == 0 {
         fail(to, FailReason::StartsUsed, at);
     } else {
