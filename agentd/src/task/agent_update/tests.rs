@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::port::clock::RealClock;
 use crate::port::hub::{Line, Posted};
+use crate::port::part_file::PartFileError;
 use crate::task::enrolled_agent;
 
 const PROGRAM: &[u8] = &[7; 2_500_000];
@@ -138,7 +139,10 @@ async fn what_is_not_offered_not_newer_or_not_what_was_offered_is_not_kept() {
     assert_eq!(task.round().await.unwrap(), Round::Nothing);
     hub.offers(7, b"program");
     hub.lock().program = b"PROGRAM".to_vec();
-    assert!(matches!(task.round().await, Err(UpdateError::Folder(UpdateFolderError::Digest { .. }))));
+    assert!(matches!(
+        task.round().await,
+        Err(UpdateError::Folder(UpdateFolderError::Part(PartFileError::Digest { .. })))
+    ));
     let signed = hub.lock().signed.clone();
     hub.offers(8, b"program");
     hub.lock().signed = signed;
