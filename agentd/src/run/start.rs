@@ -125,6 +125,7 @@ pub(super) fn start(
     let guest_listener = GuestEndpoint { endpoint: format!("https://{first}"), pin: parts.leaf.pin() };
 
     let mut tasks = Tasks::new();
+    of_tests::stall(&mut tasks, stop);
     start_metrics(&mut tasks, listeners.metrics.take(), &parts, &wires, stop);
     start_local_api(&mut tasks, &parts, &wires, listeners, stop)?;
     let refused_files = laid_down.into_iter().collect();
