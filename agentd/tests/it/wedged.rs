@@ -1,7 +1,7 @@
-//! Tests of an agent that is stopped, stalled, or without its records, Proxmox or disk.
+//! Tests of an agent that is stuck.
 //!
-//! The real program under a stand-in for systemd, which listens where notices go and ends nobody. That systemd ends an
-//! agent without notices is systemd's own, and played on a booted Debian.
+//! It is stopped, stalled, or without its records, Proxmox, systemd or disk: the real program, and a stand-in for systemd that
+//! listens where notices go and ends nobody. Deliberately absent: that systemd ends an agent without notices.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::unwrap_used,
