@@ -360,6 +360,28 @@ pub enum GoldenCommand {
     },
     /// Compare the images of all hosts by what they were built of. Exit code 1 where the same inputs gave different images.
     Compare,
+    /// Show the approvals for all hosts and how many hosts admitted each; of one, each host.
+    Approvals(ApprovalArgs),
+    /// Submit a signed approval for all hosts.
+    Submit {
+        /// The approval, as `holdfast sign --all-hosts` wrote it.
+        file: PathBuf,
+    },
+    /// Take an approval for all hosts back from the hosts that have not seen it. Hosts that admitted it keep it.
+    Withdraw {
+        /// The approval's id, or its first characters.
+        job: String,
+    },
+}
+
+/// Of `holdfast golden approvals`.
+#[derive(Debug, ClapArgs)]
+pub struct ApprovalArgs {
+    /// The approval's id, or its first characters; by default all of them.
+    pub job: Option<String>,
+    /// Write the signed approval to this file, so that another operator can sign it.
+    #[arg(long, value_name = "FILE", requires = "job")]
+    pub save: Option<PathBuf>,
 }
 
 /// Of `holdfast guest`.

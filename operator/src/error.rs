@@ -3,7 +3,9 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredError;
 
-use crate::cmd_errors::{CertificateCommandError, HostLabelError, ReceiverTestError, SealCommandError};
+use crate::cmd_errors::{
+    ApprovalError, CertificateCommandError, HostLabelError, ReceiverTestError, SealCommandError,
+};
 use crate::config::ConfigError;
 use crate::document_file::DocumentFileError;
 use crate::hub::HubError;
@@ -93,6 +95,8 @@ pub enum CliError {
     /// A restore invite that is not handed on.
     #[error(transparent)]
     Restore(#[from] crate::cmd_errors::RestoreError),
+    #[error(transparent)]
+    Approval(#[from] ApprovalError),
     /// A job for another host.
     #[error("the job is for host {wanted}, but {host} is {found}: it was not submitted")]
     OtherHost {
@@ -221,6 +225,8 @@ impl CliError {
             Self::JobDraft(
                 JobDraftError::Nothing { .. } | JobDraftError::NoSuch { .. } | JobDraftError::Unseen { .. },
             ) => NOT_FOUND,
+            Self::Approval(ApprovalError::NotReported { .. } | ApprovalError::Unknown { .. }) => NOT_FOUND,
+            Self::Approval(ApprovalError::NoImage | ApprovalError::ManyImages { .. }) => USAGE,
             Self::ManyGuests { .. } | Self::Reason(_) | Self::CancelNeedsKey { .. } => USAGE,
             Self::JobDraft(JobDraftError::Which { .. }) => USAGE,
             Self::Pin(

@@ -5,10 +5,11 @@
 
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{GoldenVersion, JobId, TargetName};
-use holdfast_protocol::job::act::{VolumeText, args};
+use holdfast_protocol::job::act::{Sha256Text, VolumeText, args};
 use holdfast_protocol::job::stamp::{Nonce, Reason, UtcSecond};
 use holdfast_protocol::job::{
-    Act, Draft, Fingerprint, LIFE_MAX_S, Order, Payload, PayloadError, SeenCopy, SeenGuest, Target,
+    Act, Draft, Fingerprint, ImageApproval, LIFE_MAX_S, Order, Payload, PayloadError, SeenCopy, SeenGuest,
+    Target,
 };
 use holdfast_protocol::report::{GoldenReport, GuestReport, GuestStatus, ImageStatus, WaitingForSignature};
 use jiff::{SignedDuration, Timestamp};
@@ -229,7 +230,6 @@ pub fn complete(
     }
     let from = UtcSecond::new(now - EARLY).map_err(JobDraftError::Clock)?;
     let until = from.at() + SignedDuration::from_hours(i64::from(hours));
-    let nonce = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
     Ok(draft.ordered(Order {
         job_id: JobId::new(Uuid::new_v4()),
         host_id: shown.id,
@@ -237,9 +237,34 @@ pub fn complete(
         host: Some(shown.seen()),
         not_before: from,
         expires_at: UtcSecond::new(until).map_err(JobDraftError::Clock)?,
-        nonce: Nonce::try_from(nonce).map_err(JobDraftError::Clock)?,
+        nonce: nonce()?,
         reason,
     }))
+}
+
+/// An approval of an image for all hosts: valid from now for this many days, with its own id and nonce.
+pub fn image_approval(
+    (version, sha256): (GoldenVersion, Sha256Text),
+    days: u32,
+    reason: Reason,
+    now: Timestamp,
+) -> Result<ImageApproval, JobDraftError> {
+    let from = UtcSecond::new(now - EARLY).map_err(JobDraftError::Clock)?;
+    let until = from.at() + SignedDuration::from_hours(i64::from(days) * 24);
+    Ok(ImageApproval {
+        job_id: JobId::new(Uuid::new_v4()),
+        version,
+        sha256,
+        not_before: from,
+        expires_at: UtcSecond::new(until).map_err(JobDraftError::Clock)?,
+        nonce: nonce()?,
+        reason,
+    })
+}
+
+fn nonce() -> Result<Nonce, JobDraftError> {
+    let text = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+    Nonce::try_from(text).map_err(JobDraftError::Clock)
 }
 
 /// The storage target that an act is about.

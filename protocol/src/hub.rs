@@ -1,6 +1,7 @@
 //! The hub's HTTP API as a table of calls.
 
 pub mod alert_calls;
+pub mod approval_calls;
 pub mod calls;
 pub mod openapi;
 pub mod release_calls;
@@ -10,7 +11,7 @@ use calls::Call;
 
 /// All calls, by table.
 pub const TABLES: &[&[Call]] =
-    &[calls::CALLS, alert_calls::CALLS, release_calls::CALLS, rollout_calls::CALLS];
+    &[calls::CALLS, alert_calls::CALLS, approval_calls::CALLS, release_calls::CALLS, rollout_calls::CALLS];
 
 /// All calls.
 pub fn calls() -> impl Iterator<Item = &'static Call> {

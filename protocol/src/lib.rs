@@ -13,6 +13,7 @@
 //! | [`generation`] | the rules of numbered documents |
 //! | [`desired`] | what a host should be |
 //! | [`golden`] | an image that guests are made from |
+//! | [`image_approval`] | approvals of images for all hosts, as the hub holds them |
 //! | [`report`] | what a host says of itself |
 //! | [`job`] | signed one-shot acts |
 //! | [`api`] | the form of a table of calls, and its OpenAPI document |
@@ -63,6 +64,7 @@ pub mod host_label;
 pub mod host_maintenance;
 pub mod hub;
 pub mod id;
+pub mod image_approval;
 pub mod job;
 pub mod json;
 pub mod listening;

@@ -19,7 +19,7 @@ fn named<T: JsonSchema>(name: &'static str) -> Named {
 pub fn all() -> Vec<Named> {
     use crate::{
         alert, bootstrap, break_glass, checkin, desired, enrol, envelope, escrow, golden, guest_audit,
-        host_label, local, operation, operator, release, restore, restore_certificate,
+        host_label, image_approval, local, operation, operator, release, restore, restore_certificate,
     };
     vec![
         named::<alert::AcknowledgeRequest>("alert-acknowledge"),
@@ -91,6 +91,8 @@ pub fn all() -> Vec<Named> {
         named::<operator::UpdateWindowsPut>("update-windows-put"),
         named::<operator::InviteCreated>("invite-created"),
         named::<operator::InviteRequest>("invite-request"),
+        named::<image_approval::ImageApprovalDetail>("image-approval-detail"),
+        named::<image_approval::ImageApprovalView>("image-approval"),
         named::<operator::JobDetail>("job-detail"),
         named::<operator::JobSubmit>("job-submit"),
         named::<operator::JobView>("job"),

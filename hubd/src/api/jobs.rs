@@ -20,10 +20,10 @@ use super::{Hub, body};
 use crate::store::{PAGE_MAX, SubmitJob};
 
 /// The body holds the text as a string: its quotes take two bytes each.
-const SUBMIT_BODY_MAX: usize = 2 * SIGNED_BYTES_MAX;
+pub(super) const SUBMIT_BODY_MAX: usize = 2 * SIGNED_BYTES_MAX;
 
 /// A text that is no id names no job.
-fn job_id(text: &str) -> Result<JobId, ApiError> {
+pub(super) fn job_id(text: &str) -> Result<JobId, ApiError> {
     text.parse().map_err(|_| ApiError::not_found("job"))
 }
 

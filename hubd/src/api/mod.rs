@@ -25,6 +25,7 @@ mod guest_audit;
 mod health;
 mod host_labels;
 mod hosts;
+mod image_approvals;
 mod invites;
 mod jobs;
 mod long_poll;
@@ -228,6 +229,9 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/hosts/{host}/jobs", get(jobs::list).post(jobs::leave))
         .route("/v1/hosts/{host}/jobs/{job}", get(jobs::show))
         .route("/v1/hosts/{host}/jobs/{job}/withdraw", post(jobs::withdraw))
+        .route("/v1/image-approvals", get(image_approvals::list).post(image_approvals::submit))
+        .route("/v1/image-approvals/{job}", get(image_approvals::show))
+        .route("/v1/image-approvals/{job}/withdraw", post(image_approvals::withdraw))
         .route("/v1/enrollment-requests", get(enrollment_requests::list))
         .route("/v1/enrollment-requests/{id}/approve", post(enrollment_requests::approve))
         .route("/v1/enrollment-requests/{id}/refuse", post(enrollment_requests::refuse))

@@ -18,6 +18,7 @@ use crate::domain::alerting::sample::SampleError;
 use crate::domain::desired::PutError;
 use crate::domain::enrollment::InviteError;
 use crate::domain::identity::IdentityError;
+use crate::domain::image_approval::ImageApprovalError;
 use crate::domain::job_queue::JobQueueError;
 use crate::domain::readmission::ReadmitError;
 use crate::domain::release::ReleasePutError;
@@ -366,6 +367,12 @@ impl From<PutError> for ApiError {
             problem = problem.with("path", path);
         }
         problem.into()
+    }
+}
+
+impl From<ImageApprovalError> for ApiError {
+    fn from(error: ImageApprovalError) -> Self {
+        Self::new(error.code(), chain(&error))
     }
 }
 

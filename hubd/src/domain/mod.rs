@@ -36,6 +36,7 @@ pub mod escrow_notice;
 pub mod event;
 pub mod host;
 pub mod identity;
+pub mod image_approval;
 pub mod job_queue;
 pub mod known_origins;
 pub mod merge;

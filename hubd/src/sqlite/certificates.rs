@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use rusqlite::{OptionalExtension as _, params};
 
 use super::columns::{Id, Text, Time};
+use super::image_approvals;
 use super::writer::Tx;
 use crate::authority::Issued;
 use crate::store::CertificateRecord;
@@ -30,7 +31,9 @@ pub(super) fn insert_host(tx: &Tx<'_>, id: HostId, name: &HostName, now: Timesta
                    certificate_ends_at, liveness, poll_interval_s, wanted, held)
                VALUES (?1, ?2, ?3, 'active', 0, 0, 0, 'new', ?4, 0, 0)";
     let row = params![Id(id.uuid()), name.as_str(), Time(now), POLL_WITHOUT_DOCUMENT_S];
-    tx.prepare_cached(sql)?.insert(row)
+    let number = tx.prepare_cached(sql)?.insert(row)?;
+    image_approvals::queue_for_host(tx, number, now)?;
+    Ok(number)
 }
 
 /// Writes a host's next certificate.

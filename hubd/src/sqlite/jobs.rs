@@ -33,7 +33,7 @@ impl FromSql for QueueStateColumn {
     }
 }
 
-struct ReportColumn(JobReport);
+pub(super) struct ReportColumn(pub(super) JobReport);
 
 impl FromSql for ReportColumn {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
@@ -41,8 +41,8 @@ impl FromSql for ReportColumn {
     }
 }
 
-const COLUMNS: &str =
-    "number, id, operator, submitted_at, length(blob) AS bytes, queue_state, report, correlation";
+const COLUMNS: &str = "number, id, operator, submitted_at, queue_state, report, correlation,
+    length(coalesce((SELECT a.blob FROM image_approvals a WHERE a.number = approval), blob)) AS bytes";
 
 struct JobRow {
     number: i64,
@@ -70,8 +70,8 @@ fn one(connection: &Connection, host: i64, id: JobId) -> rusqlite::Result<Option
 /// The first that the host has not spoken of. Their number is bounded here and not in the query: SQLite compiles a
 /// query anew for each bound limit.
 pub(super) fn queued(connection: &Connection, host: i64) -> rusqlite::Result<Vec<QueuedJob>> {
-    let sql =
-        "SELECT id, blob, correlation FROM jobs WHERE host = ?1 AND queue_state = 'queued' ORDER BY number";
+    let sql = "SELECT id, coalesce((SELECT a.blob FROM image_approvals a WHERE a.number = approval), blob), correlation
+               FROM jobs WHERE host = ?1 AND queue_state = 'queued' ORDER BY number";
     let read = |row: &Row<'_>| {
         let id = JobId::new(row.get::<_, Id>(0)?.0);
         let correlation_id = row.get::<_, Option<Id>>(2)?.map(|id| CorrelationId::new(id.0));
@@ -188,7 +188,9 @@ impl SignedJobs for Sqlite {
         self.read("read a signed job", move |connection| {
             let Some(record) = find(connection, &host)? else { return Ok(None) };
             let Some(JobRow { number, job }) = one(connection, record.number, id)? else { return Ok(None) };
-            let sql = "SELECT blob FROM jobs WHERE number = ?1";
+            let sql =
+                "SELECT coalesce((SELECT a.blob FROM image_approvals a WHERE a.number = approval), blob)
+                       FROM jobs WHERE number = ?1";
             let blob = connection.prepare_cached(sql)?.query_row([number], |row| row.get(0))?;
             Ok(Some(JobDetail { job, blob }))
         })

@@ -29,6 +29,7 @@ mod host_labels;
 mod host_row;
 mod hosts;
 mod idempotency;
+mod image_approvals;
 mod invites;
 mod jobs;
 mod liveness;

@@ -7,7 +7,7 @@ use rusqlite::params;
 use super::columns::Time;
 use super::settled::Scope;
 use super::writer::Shape;
-use super::{Failed, Sqlite};
+use super::{Failed, Sqlite, image_approvals};
 use crate::store::{
     ALERT_LOG_KEPT, ANSWERS_KEPT, AUDIT_RECORDS_KEPT, CERTIFICATES_KEPT, DELIVERIES_KEPT,
     ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning,
@@ -33,6 +33,7 @@ impl Pruning for Sqlite {
                 [before(ENROLLMENT_REQUESTS_KEPT)],
             )?;
             tx.execute("DELETE FROM jobs WHERE submitted_at < ?1", [before(JOBS_KEPT)])?;
+            image_approvals::prune(tx, before(JOBS_KEPT))?;
             tx.execute("DELETE FROM guest_audit WHERE received_at < ?1", [before(AUDIT_RECORDS_KEPT)])?;
             tx.execute("DELETE FROM notices WHERE done_at < ?1", [before(NOTICES_KEPT)])?;
             tx.execute(

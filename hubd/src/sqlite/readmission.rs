@@ -8,6 +8,7 @@ use super::Failed;
 use super::certificates::insert_certificate;
 use super::columns::{Id, Text, Time};
 use super::epochs::close_epoch;
+use super::image_approvals;
 use super::writer::Tx;
 use crate::authority::AgentKey;
 use crate::domain::event::EventKind;
@@ -54,6 +55,7 @@ pub(super) fn readmit(
     tx.prepare_cached(sql)?.execute(params![number, generation])?;
     let sql = "UPDATE jobs SET queue_state = 'withdrawn' WHERE host = ?1 AND queue_state = 'queued'";
     let withdrawn = tx.prepare_cached(sql)?.execute([number])?;
+    image_approvals::queue_for_host(tx, number, by.at)?;
     let sql = "UPDATE restores SET expires_at = min(expires_at, ?2) WHERE host = ?1 AND used_at IS NULL";
     tx.prepare_cached(sql)?.execute(params![number, Time(by.at)])?;
     let message = format!(

@@ -23,6 +23,7 @@ mod guest_audit;
 mod host_labels;
 mod hosts;
 mod idempotency;
+mod image_approvals;
 mod invites;
 mod jobs;
 mod liveness;
@@ -68,6 +69,7 @@ pub use guest_audit::{AuditDelivery, GuestAudits, RECORDS_PER_GUEST, RECORDS_PER
 pub use host_labels::HostLabelling;
 pub use hosts::{HostRecord, Hosts};
 pub use idempotency::{By, Claim};
+pub use image_approvals::{ImageApprovalDone, ImageApprovals};
 pub use invites::{InviteMade, InviteRequestError, Invites, NewInvite, RedeemError, Redemption};
 pub use jobs::{JobDone, SignedJobs, SubmitJob};
 pub use liveness::{Contacts, HostContact, LastContact};
@@ -120,6 +122,7 @@ pub trait Store:
     + GuestAudits
     + HostLabelling
     + Hosts
+    + ImageApprovals
     + Invites
     + Operators
     + Outbox

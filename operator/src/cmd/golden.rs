@@ -9,6 +9,7 @@ use holdfast_protocol::operator::{HostDetail, HostState, HostView};
 use holdfast_protocol::report::{GoldenReport, ImageBuild, ImageStatus, Sections};
 use serde::Serialize;
 
+use super::approval;
 use crate::args::GoldenCommand;
 use crate::error::CliError;
 use crate::hub::{Hub, WHOLE};
@@ -38,6 +39,9 @@ pub async fn run(command: GoldenCommand, hub: &Hub, screen: &Screen) -> Result<(
     match command {
         GoldenCommand::List { host } => list(host, hub, screen).await,
         GoldenCommand::Compare => compare(hub, screen).await,
+        GoldenCommand::Approvals(args) => approval::list(args, hub, screen).await,
+        GoldenCommand::Submit { file } => approval::submit_file(&file, hub, screen).await,
+        GoldenCommand::Withdraw { job } => approval::withdraw(&job, hub, screen).await,
     }
 }
 
@@ -77,7 +81,7 @@ fn differing(builds: &[ComparedBuilds]) -> Option<String> {
 }
 
 /// What the hub knows of every host that is not revoked.
-async fn all_hosts(hub: &Hub) -> Result<Vec<HostDetail>, CliError> {
+pub async fn all_hosts(hub: &Hub) -> Result<Vec<HostDetail>, CliError> {
     let hosts: Vec<HostView> = hub.list(&["v1", "hosts"], &[], WHOLE).await?;
     let mut details = Vec::new();
     for host in hosts.iter().filter(|host| host.state != HostState::Revoked) {
@@ -108,22 +112,45 @@ pub async fn before_approval(
     if args.kind != ReleaseKind::Golden {
         return Ok(None);
     }
-    let sha256 = args.sha256.as_str();
-    let builds = compared(&all_hosts(hub).await?);
+    builds_of(args.sha256.as_str(), &all_hosts(hub).await?, difference).map(Some)
+}
+
+/// What an operator should know of the builds of an image, as lines.
+///
+/// # Errors
+/// [`CliError::DifferentBuilds`], where builders disagree and the operator did not say that this is known.
+pub fn builds_of(
+    sha256: &str,
+    hosts: &[HostDetail],
+    difference: DifferenceKnown,
+) -> Result<String, CliError> {
+    let builds = compared(hosts);
     let Some(builds) = builds.iter().find(|builds| builds.has(sha256)) else {
-        return Ok(Some("Builds: no host reports how this image was built.\n".to_owned()));
+        return Ok("Builds: no host reports how this image was built.\n".to_owned());
     };
     let sentence = builds.sentence();
     match (builds.agreement(), difference) {
-        (Agreement::Agree, _) => Ok(Some(format!("Builds agree: {sentence}.\n"))),
-        (Agreement::Single, _) => {
-            Ok(Some(format!("Builds: one builder, nothing to compare with: {sentence}.\n")))
-        }
+        (Agreement::Agree, _) => Ok(format!("Builds agree: {sentence}.\n")),
+        (Agreement::Single, _) => Ok(format!("Builds: one builder, nothing to compare with: {sentence}.\n")),
         (Agreement::Differ, DifferenceKnown::Yes) => {
-            Ok(Some(format!("BUILDS DIFFER, of the same inputs: {sentence}.\n")))
+            Ok(format!("BUILDS DIFFER, of the same inputs: {sentence}.\n"))
         }
         (Agreement::Differ, DifferenceKnown::No) => Err(CliError::DifferentBuilds { sentence }),
     }
+}
+
+/// The digests that hosts report of a version, each with its hosts.
+pub fn digests(version: &GoldenVersion, hosts: &[HostDetail]) -> BTreeMap<String, Vec<String>> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for detail in hosts {
+        let goldens = detail.sections.host.iter().flat_map(|host| &host.goldens);
+        for sha256 in
+            goldens.filter(|image| image.version == *version).filter_map(|image| image.sha256.clone())
+        {
+            found.entry(sha256).or_default().push(detail.host.name.to_string());
+        }
+    }
+    found
 }
 
 /// Whether the operator said that builders of an image disagree.

@@ -1,6 +1,7 @@
 //! Commands, one module each.
 
 mod alert;
+mod approval;
 pub mod audit;
 mod certificate;
 mod desired;

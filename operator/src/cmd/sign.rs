@@ -14,7 +14,7 @@ use holdfast_trust::signature::Namespace;
 use serde::Serialize;
 
 use super::golden::{self, DifferenceKnown};
-use super::{job, seal};
+use super::{approval, job, seal};
 use crate::args::{BackupTier, LossArg, SignArgs};
 use crate::cmd_errors::SealCommandError;
 use crate::error::CliError;
@@ -39,7 +39,9 @@ struct SignOutcome {
 }
 
 pub async fn run(args: SignArgs, hub: &Hub, folder: &Path, screen: &Screen) -> Result<(), CliError> {
-    let detail: HostDetail = hub.get(&["v1", "hosts", &args.host]).await?;
+    // clap demands a host where it is not for all of them.
+    let Some(host) = args.host.as_deref() else { return approval::sign(&args, hub, screen).await };
+    let detail: HostDetail = hub.get(&["v1", "hosts", host]).await?;
     let checked = CheckedHost::of(&detail, folder)?;
     let (mut blob, entry, file) = match &args.also {
         Some(path) => (JobFile::read(path)?.0, None, path.clone()),
@@ -50,7 +52,7 @@ pub async fn run(args: SignArgs, hub: &Hub, folder: &Path, screen: &Screen) -> R
             (unsigned(payload)?, entry, file)
         }
     };
-    require_host(&blob.payload, &detail, &args.host)?;
+    require_host(&blob.payload, &detail, host)?;
     pins::same_job(&blob.payload, &checked.shown)?;
     require_document(&blob.payload, hub, &detail).await?;
     let entry = entry.or_else(|| waiting_entry(&blob.payload, &detail));

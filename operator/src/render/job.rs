@@ -270,7 +270,7 @@ fn state(job: &JobView) -> Field {
     (word.to_owned(), tone)
 }
 
-const fn words(state: JobState) -> &'static str {
+pub(super) const fn words(state: JobState) -> &'static str {
     match state {
         JobState::Refused => "refused",
         JobState::Waiting => "waiting",
@@ -281,7 +281,7 @@ const fn words(state: JobState) -> &'static str {
     }
 }
 
-const fn tone(state: JobState) -> Tone {
+pub(super) const fn tone(state: JobState) -> Tone {
     match state {
         JobState::Refused | JobState::Failed => Tone::Bad,
         JobState::Waiting | JobState::UnderWay => Tone::Look,
@@ -290,7 +290,7 @@ const fn tone(state: JobState) -> Tone {
     }
 }
 
-fn notes(report: &JobReport, now: Timestamp) -> String {
+pub(super) fn notes(report: &JobReport, now: Timestamp) -> String {
     if let Some(problem) = &report.problem {
         return problem.to_string();
     }

@@ -3,6 +3,7 @@
 pub mod alert;
 #[cfg(test)]
 pub mod alert_tests;
+pub mod approval;
 pub mod audit;
 pub mod builds;
 pub mod certificate;

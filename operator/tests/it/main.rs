@@ -7,6 +7,7 @@
 
 mod alerts;
 mod apply;
+mod approval;
 mod audit;
 mod certificate;
 mod escrow;

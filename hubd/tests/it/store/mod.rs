@@ -8,6 +8,7 @@ mod documents;
 mod endings;
 mod fixture;
 mod hosts;
+mod images;
 mod keys;
 mod log;
 mod operators;
@@ -63,6 +64,9 @@ engine! {
         a_request_waits_for_an_operator_and_gives_one_certificate
         an_abandoned_request_and_an_old_invite_are_deleted
         another_machine_takes_a_place_by_an_order_that_names_it;
+    images:
+        an_approval_is_kept_once_and_reaches_every_host
+        an_approval_is_withdrawn_from_who_has_not_seen_it;
     keys:
         a_version_is_kept_proved_and_read_with_a_notice
         a_host_that_asks_too_often_is_refused_and_the_count_stays
