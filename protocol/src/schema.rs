@@ -105,6 +105,7 @@ pub fn all() -> Vec<Named> {
         named::<release::SignedRelease>("release-signed"),
         named::<release::stored::ArtifactView>("release-artifact"),
         named::<release::stored::HostOffer>("host-offer"),
+        named::<release::stored::ImageOffer>("image-offer"),
         named::<release::stored::OfferRequest>("offer-request"),
         named::<release::stored::ReleaseOffer>("release-offer"),
         named::<release::stored::ReleaseText>("release-text"),

@@ -57,6 +57,7 @@ pub(super) fn start_goldens(
         folder: GoldenFolder::of(&settings.state.dir),
         helper: Helper::shipped(),
         trouble,
+        placed: None,
         clock: Arc::clone(&parts.clock),
     };
     let stop = stop.clone();

@@ -190,6 +190,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/agent/restore-certificates", put(restore_certificates::put))
         .route("/v1/agent/guest-audit", put(guest_audit::put))
         .route("/v1/agent/release-offer", get(release_offers::for_agent))
+        .route("/v1/agent/image-offer", get(release_offers::image_for_agent))
         .route("/v1/agent/releases/{version}", get(releases::for_agent))
         .route("/v1/agent/artifacts/{sha256}/release", get(releases::naming))
         .route("/v1/agent/artifacts/{sha256}", get(artifacts::read))

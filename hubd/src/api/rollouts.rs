@@ -46,9 +46,16 @@ pub(super) async fn plan(
     let kind = match request.subject {
         RolloutSubject::Agent => ReleaseFileKind::Agent,
         RolloutSubject::GuestAgent => ReleaseFileKind::GuestAgent,
+        RolloutSubject::Golden => ReleaseFileKind::Golden,
     };
     require_program(&hub, request.version, kind).await?;
-    if let OnFailure::RollBack(to) = request.on_failure {
+    if kind == ReleaseFileKind::Golden {
+        require_program(&hub, request.version, ReleaseFileKind::GoldenManifest).await?;
+    }
+    // An image has no way back; the store says so.
+    if let OnFailure::RollBack(to) = request.on_failure
+        && kind != ReleaseFileKind::Golden
+    {
         require_program(&hub, to, kind).await?;
     }
     Ok(Answer(StatusCode::OK, hub.store.plan_rollout(by, request).await?))

@@ -7,14 +7,14 @@ use async_trait::async_trait;
 use holdfast_protocol::id::{HostId, OperatorName};
 use holdfast_protocol::operator::HostState;
 use holdfast_protocol::release::VersionNumber;
-use holdfast_protocol::release::stored::{HostOffer, OfferedRelease, WithdrawnOffer};
+use holdfast_protocol::release::stored::{HostOffer, OfferedImage, OfferedRelease, WithdrawnOffer};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::columns::{Id, Text, Time, digest, text};
 use super::events::emit;
 use super::host_row::find;
-use super::rollouts::offered_versions;
+use super::rollouts::{offered_image, offered_versions};
 use super::writer::Tx;
 use super::{Failed, Sqlite};
 use crate::domain::event::{EventKind, NewEvent};
@@ -131,5 +131,13 @@ impl ReleaseOffers for Sqlite {
     ) -> Result<Option<OfferedRelease>, WriteError<IdentityError>> {
         let (id, now) = (host.presented.host, host.at);
         self.for_admitted("read the offer of a release", host, move |tx| offered(tx, id, now)).await
+    }
+
+    async fn image_offered_to(
+        &self,
+        host: AskingHost,
+    ) -> Result<Option<OfferedImage>, WriteError<IdentityError>> {
+        let (id, now) = (host.presented.host, host.at);
+        self.for_admitted("read the offer of an image", host, move |tx| offered_image(tx, id, now)).await
     }
 }

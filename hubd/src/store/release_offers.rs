@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use async_trait::async_trait;
 use holdfast_protocol::release::VersionNumber;
-use holdfast_protocol::release::stored::{HostOffer, OfferedRelease, WithdrawnOffer};
+use holdfast_protocol::release::stored::{HostOffer, OfferedImage, OfferedRelease, WithdrawnOffer};
 
 use super::WriteError;
 use super::idempotency::By;
@@ -45,4 +45,13 @@ pub trait ReleaseOffers: Send + Sync {
         &self,
         host: AskingHost,
     ) -> Result<Option<OfferedRelease>, WriteError<IdentityError>>;
+
+    /// The image that a rollout brings to a host that asks. A host that reports it has it: it is offered it no more.
+    ///
+    /// # Errors
+    /// [`IdentityError`].
+    async fn image_offered_to(
+        &self,
+        host: AskingHost,
+    ) -> Result<Option<OfferedImage>, WriteError<IdentityError>>;
 }

@@ -24,6 +24,7 @@ mod envelope;
 mod escrow;
 mod guest_audit;
 mod idempotency;
+mod image_rollouts;
 mod jobs;
 mod layers;
 #[path = "../../../tests/support/mail_server.rs"]

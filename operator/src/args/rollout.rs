@@ -61,8 +61,8 @@ pub enum RolloutCommand {
 pub struct PlanArgs {
     /// The version of a release at the hub.
     pub version: VersionNumber,
-    /// What the rollout brings: the agent of the hosts, or the guest agent in their guests, which the hub then asks for in
-    /// the documents of the hosts.
+    /// What the rollout brings: the agent of the hosts; the guest agent in their guests, which the hub then asks for in the
+    /// documents of the hosts; or a golden image, which no guest is touched for.
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = SubjectArg::Agent)]
     pub subject: SubjectArg,
     /// A wave: `hosts=box1+box2`, `label=tier=canary+site=vienna`, `count=10` or `rest`, then
@@ -91,6 +91,8 @@ pub enum SubjectArg {
     Agent,
     /// The guest agent in their guests.
     GuestAgent,
+    /// A golden image for the hosts' folders of images.
+    Golden,
 }
 
 impl From<SubjectArg> for RolloutSubject {
@@ -98,6 +100,7 @@ impl From<SubjectArg> for RolloutSubject {
         match subject {
             SubjectArg::Agent => Self::Agent,
             SubjectArg::GuestAgent => Self::GuestAgent,
+            SubjectArg::Golden => Self::Golden,
         }
     }
 }

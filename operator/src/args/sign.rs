@@ -110,6 +110,7 @@ pub struct SignArgs {
         value_name = "VERSION",
         group = "image",
         requires = "all_hosts",
+        conflicts_with = "host",
         help_heading = "For all hosts"
     )]
     pub golden: Option<GoldenVersion>,

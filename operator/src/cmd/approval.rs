@@ -14,7 +14,7 @@ use holdfast_trust::signature::Namespace;
 use serde::Serialize;
 use serde_json::json;
 
-use super::golden::{self, DifferenceKnown};
+use super::image_builds::{self, DifferenceKnown};
 use crate::args::{ApprovalArgs, SignArgs};
 use crate::cmd_errors::ApprovalError;
 use crate::error::CliError;
@@ -38,7 +38,7 @@ struct SignedApproval {
 
 /// Signs an image for all hosts.
 pub async fn sign(args: &SignArgs, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
-    let hosts = golden::all_hosts(hub).await?;
+    let hosts = image_builds::all_hosts(hub).await?;
     let (mut blob, file) = match (&args.also, &args.golden) {
         (Some(path), _) => (JobFile::read_as(path, ImageApproval::parse)?.0, path.clone()),
         (None, Some(version)) => {
@@ -52,7 +52,7 @@ pub async fn sign(args: &SignArgs, hub: &Hub, screen: &Screen) -> Result<(), Cli
     };
     let approval = &blob.payload;
     let known = if args.although_builds_differ { DifferenceKnown::Yes } else { DifferenceKnown::No };
-    let builds = golden::builds_of(approval.sha256.as_str(), &hosts, known)?;
+    let builds = image_builds::builds_of(approval.sha256.as_str(), &hosts, known)?;
     let page = render::approval::to_sign(approval, hosts.len(), clock::now());
     screen.before_question(&(page + &builds));
     let question = "\nThis holds for all hosts. Type the image's version to sign for it:";
@@ -83,7 +83,7 @@ fn approval(
 
 /// The one digest that hosts report of a version.
 fn digest(version: &GoldenVersion, hosts: &[HostDetail]) -> Result<Sha256Text, ApprovalError> {
-    let found = golden::digests(version, hosts);
+    let found = image_builds::digests(version, hosts);
     let mut digests = found.keys();
     match (digests.next(), digests.next()) {
         (Some(one), None) => Sha256Text::try_from(one.clone())

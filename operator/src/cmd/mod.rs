@@ -12,6 +12,7 @@ mod guest;
 pub mod guest_audit;
 mod host;
 mod host_label;
+mod image_builds;
 mod job;
 mod login;
 mod operator;

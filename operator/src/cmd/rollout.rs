@@ -32,6 +32,11 @@ pub async fn run(command: RolloutCommand, hub: &Hub, screen: &Screen) -> Result<
                 RolloutSubject::GuestAgent => format!(
                     "Ask for the guest agent of release {version} in the documents of the {hosts} hosts of the first wave?"
                 ),
+                RolloutSubject::Golden => {
+                    format!(
+                        "Bring the golden image of release {version} to the {hosts} hosts of the first wave?"
+                    )
+                }
             };
             prompt::confirm(&question, assume_yes)?;
             act(number, "start", hub, screen).await

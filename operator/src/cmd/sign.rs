@@ -13,7 +13,7 @@ use holdfast_seal::TunnelToken;
 use holdfast_trust::signature::Namespace;
 use serde::Serialize;
 
-use super::golden::{self, DifferenceKnown};
+use super::image_builds::{self, DifferenceKnown};
 use super::{approval, job, seal};
 use crate::args::{BackupTier, LossArg, SignArgs};
 use crate::cmd_errors::SealCommandError;
@@ -58,7 +58,7 @@ pub async fn run(args: SignArgs, hub: &Hub, folder: &Path, screen: &Screen) -> R
     let entry = entry.or_else(|| waiting_entry(&blob.payload, &detail));
     let name = detail.host.name.as_str();
     let known = if args.although_builds_differ { DifferenceKnown::Yes } else { DifferenceKnown::No };
-    let builds = golden::before_approval(&blob.payload.act, hub, known).await?;
+    let builds = image_builds::before_approval(&blob.payload.act, hub, known).await?;
     let words = checked.notice().unwrap_or_default();
     let page = render::job::to_sign(&blob.payload, &detail, entry.as_ref(), clock::now());
     screen.before_question(&(words + &page + &builds.unwrap_or_default()));

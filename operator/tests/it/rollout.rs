@@ -66,6 +66,9 @@ async fn a_plan_has_waves_by_label_windows_dates_and_a_rate() {
     let guests = ["rollout", "plan", "2026.12.0", "--wave", wave, "--subject", "guest-agent"];
     assert_eq!(hub.holdfast(&guests).status.code(), Some(0));
     assert_eq!(hub.requests("POST /v1/rollouts")[2].body["subject"], "guest_agent");
+    let images = ["rollout", "plan", "2026.12.0", "--wave", wave, "--subject", "golden"];
+    assert_eq!(hub.holdfast(&images).status.code(), Some(0));
+    assert_eq!(hub.requests("POST /v1/rollouts")[3].body["subject"], "golden");
     for wrong in [
         ["--window", "at night"],
         ["--window", "mon 20:00-20:30 UTC"],
@@ -77,7 +80,7 @@ async fn a_plan_has_waves_by_label_windows_dates_and_a_rate() {
         let refused = hub.holdfast(&["rollout", "plan", "2026.12.0", "--wave", wave, wrong[0], wrong[1]]);
         assert_eq!(refused.status.code(), Some(2), "{wrong:?}: {}", stderr(&refused));
     }
-    assert_eq!(hub.requests("POST /v1/rollouts").len(), 3, "what is wrong is not sent");
+    assert_eq!(hub.requests("POST /v1/rollouts").len(), 4, "what is wrong is not sent");
 }
 
 #[tokio::test(flavor = "multi_thread")]

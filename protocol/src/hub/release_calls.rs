@@ -6,7 +6,7 @@ use crate::code::ErrorCode::*;
 use crate::job::act::Sha256Text;
 use crate::operator::Page;
 use crate::release::stored::{
-    ArtifactView, HostOffer, OfferRequest, ReleaseOffer, ReleaseText, ReleaseView, WithdrawnOffer,
+    ArtifactView, HostOffer, ImageOffer, OfferRequest, ReleaseOffer, ReleaseText, ReleaseView, WithdrawnOffer,
 };
 use crate::release::{SignedRelease, VersionNumber};
 use schemars::{JsonSchema as _, Schema, SchemaGenerator};
@@ -95,6 +95,16 @@ pub const CALLS: &[Call] = &[
             ),
             None,
             framed::<ReleaseOffer>,
+        )
+    },
+    Call {
+        refusals: &[RateLimited],
+        ..agent(
+            Method::Get,
+            "/v1/agent/image-offer",
+            ("agentImageOffer", "The golden image that a rollout brings to the host; none where it has it."),
+            None,
+            framed::<ImageOffer>,
         )
     },
     Call {

@@ -55,6 +55,8 @@ pub enum RolloutSubject {
     Agent,
     /// The guest agent in the guests of the hosts: the hub asks for it in the hosts' documents.
     GuestAgent,
+    /// A golden image: the hosts are offered it, and have it in their folder of images then. No guest is touched.
+    Golden,
 }
 
 impl RolloutSubject {

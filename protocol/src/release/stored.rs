@@ -109,6 +109,25 @@ pub struct OfferedRelease {
     pub manifest_sha256: Sha256Text,
 }
 
+/// The golden image that a rollout offers to the host that asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImageOffer {
+    /// None, where it is offered none, or has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<OfferedImage>,
+}
+
+/// An image that a host is offered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OfferedImage {
+    /// The release that brings it.
+    pub release: VersionNumber,
+    /// SHA-256 of its archive.
+    pub sha256: Sha256Text,
+}
+
 /// A release to be offered to a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -16,6 +16,7 @@
 //! | --- | --- |
 //! | [`action`] | what an operator may do at which stage |
 //! | [`guest_agent`] | what is asked for in a host's document, and where its guests are |
+//! | [`image`] | where a golden image is on one host, and what speaks against it |
 //! | [`next`] | whether a wave is done, opens the next, or is held |
 //! | [`plan`] | which hosts are in which wave |
 //! | [`progress`] | where one host is, by its reports |
@@ -25,6 +26,7 @@
 
 pub mod action;
 pub mod guest_agent;
+pub mod image;
 pub mod next;
 pub mod plan;
 pub mod progress;

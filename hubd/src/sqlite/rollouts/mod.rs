@@ -3,10 +3,12 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`guest_agents`] | the guest agent of a release, asked for in documents |
+//! | [`images`] | the golden image of a release, on hosts and offered to them |
 //! | [`offers`] | who is newly offered a release, and what a host is offered |
 //! | [`rows`] | reading a rollout with its hosts, writing its stage |
 
 mod guest_agents;
+mod images;
 mod offers;
 mod rows;
 
@@ -19,6 +21,7 @@ use holdfast_protocol::release::rollout::{OnFailure, RolloutRequest, RolloutSubj
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
+pub(super) use self::images::offered_image;
 use self::offers::offer;
 pub(super) use self::offers::offered_versions;
 pub(super) use self::rows::held_rollout;
@@ -31,7 +34,7 @@ use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::rollout::action::{Action, ActionError, accepted_by_resuming, act};
-use crate::domain::rollout::next::{Decision, apply, next};
+use crate::domain::rollout::next::{Decision, apply, next_unless};
 use crate::domain::rollout::plan::plan;
 use crate::domain::rollout::rate::newly_offered;
 use crate::domain::rollout::{Rollout, view};
@@ -86,8 +89,10 @@ fn fallback(
     request: &RolloutRequest,
 ) -> Result<Option<VersionNumber>, Failed<PlanRolloutError>> {
     let OnFailure::RollBack(to) = request.on_failure else { return Ok(None) };
-    if !request.subject.is_agent() {
-        return Err(Failed::Refused(PlanRolloutError::GuestAgentsGoBack));
+    match request.subject {
+        RolloutSubject::Agent => {}
+        RolloutSubject::GuestAgent => return Err(Failed::Refused(PlanRolloutError::GuestAgentsGoBack)),
+        RolloutSubject::Golden => return Err(Failed::Refused(PlanRolloutError::ImagesGoBack)),
     }
     if to <= request.version {
         return Err(Failed::Refused(PlanRolloutError::OlderFallback { version: request.version, to }));
@@ -175,7 +180,7 @@ fn evaluate(tx: &Tx<'_>, number: u32, now: Timestamp, correlation: CorrelationId
     rows::keep_reports(tx, &kept)?;
     let before = kept.rollout.stage.clone();
     for _ in 0..DECISIONS_MAX {
-        let decision = next(&kept.rollout, &kept.hosts, now);
+        let decision = next_unless(kept.objection.as_deref(), &kept.rollout, &kept.hosts, now);
         let (version, wave) =
             (kept.version, view::open_view(&kept.rollout.stage).map_or(0, |open| open.number));
         let says = match &decision {
@@ -257,7 +262,7 @@ impl Rollouts for Sqlite {
         let watched = self.read("look for a rollout", rows::watched).await?;
         let Some((number, subject)) = watched else { return Ok(()) };
         let scope = match subject {
-            RolloutSubject::Agent => Scope::NoHost,
+            RolloutSubject::Agent | RolloutSubject::Golden => Scope::NoHost,
             // A document is written for hosts that may be settled.
             RolloutSubject::GuestAgent => Scope::AnyHost,
         };

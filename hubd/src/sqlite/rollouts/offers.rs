@@ -25,7 +25,7 @@ pub(super) fn offer(
                    WHERE rollout = ?1 AND host = (SELECT number FROM hosts WHERE id = ?2)";
         tx.prepare_cached(sql)?.execute(params![kept.number, Id(host.uuid()), Time(now)])?;
         match kept.subject {
-            RolloutSubject::Agent => {}
+            RolloutSubject::Agent | RolloutSubject::Golden => {}
             RolloutSubject::GuestAgent => guest_agents::ask(tx, kept, *host, (now, correlation))?,
         }
     }
