@@ -2,8 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use agent_store::Store;
+use agent_store::job_intake::{Outcome, take};
+use agent_store::roster::RosterTexts;
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::job::{HostEpoch, ImageApproval, Ordered, SignedJob, Verb};
+use holdfast_protocol::id::JobId;
+use holdfast_protocol::job::{
+    HostEpoch, ImageApproval, JobState, Ordered, QueuedJob, SeenHost, SignedJob, Verb,
+};
 use holdfast_trust::scope::{Here, timely};
 use holdfast_trust::{Operators, Policy, Reach, Roster};
 use jiff::Timestamp;
@@ -57,13 +63,38 @@ fn sign(hub: &FakeHub, folder: &Path, key: &Path, more: &[&str]) -> Signed {
     Signed { output: hub.holdfast(&[&words[..], &rest, more].concat()), file }
 }
 
-fn roster(keys: &[&Path], policy: &str) -> Roster {
+/// The operators file with these keys.
+fn operators(keys: &[&Path]) -> String {
     let line = |key: &&Path| {
         let public = std::fs::read_to_string(key.with_extension("pub")).unwrap();
         let name = key.file_name().unwrap().to_str().unwrap();
         format!("{name} {}\n", public.rsplit_once(' ').unwrap().0)
     };
-    let operators = Operators::parse(&keys.iter().map(line).collect::<String>()).unwrap();
+    keys.iter().map(line).collect()
+}
+
+/// Has the agent of a host take it in, twice, and carry it out.
+async fn admits(here: Here, texts: RosterTexts, id: JobId, blob: &str) {
+    let (folder, now) = (tempfile::tempdir().unwrap(), here.now);
+    let store = Store::open(folder.path(), now).unwrap();
+    store.lay_down(texts, now).await.unwrap();
+    let own =
+        SeenHost { name: "box7".parse().unwrap(), fingerprint: "4f2a-9c01-77de-b3a8-0c11".parse().unwrap() };
+    let mail = QueuedJob { id, blob: blob.to_owned(), correlation_id: None };
+    let taken = take(&store, (here.host, &own), &mail, now).await.unwrap();
+    assert!(matches!(taken, Outcome::Taken), "{taken:?}");
+    let again = take(&store, (here.host, &own), &mail, now).await.unwrap();
+    assert!(matches!(again, Outcome::Known), "{again:?}");
+    let due = store.due_jobs(now).await.unwrap().remove(0);
+    let roster = store.trust_state().await.unwrap().roster.unwrap();
+    store.approve_release(roster.accept_here(&due.signed, &here).unwrap(), now).await.unwrap();
+    let report = store.job_reports().await.unwrap().remove(0);
+    assert_eq!((report.id, report.state, report.signers.len()), (id, JobState::Done, 2));
+    assert_eq!(report.verb, Some(Verb::ApproveRelease));
+}
+
+fn roster(keys: &[&Path], policy: &str) -> Roster {
+    let operators = Operators::parse(&operators(keys)).unwrap();
     let policy = Policy::parse(policy, &operators).unwrap();
     Roster { operators, policy }
 }
@@ -116,6 +147,12 @@ async fn two_operators_approve_an_image_for_all_hosts() {
     let Ordered::AllHosts(approval) = Ordered::parse(&read().payload).unwrap() else { panic!("{file}") };
     let days = (approval.expires_at.second() - approval.not_before.second()) / 86_400;
     assert_eq!((days, approval.sha256.as_str().to_owned()), (20, "ab".repeat(32)));
+    // From the command to the ledger of an agent.
+    let (text, id) = (std::fs::read_to_string(&signed.file).unwrap(), approval.job_id);
+    for number in [1, 9] {
+        let policy = "version = 1\n[verbs.approve_release]\nsignatures = 2".to_owned();
+        admits(here(number), RosterTexts { operators: operators(&[&ada, &bob]), policy }, id, &text).await;
+    }
     // What the hub holds is the file, and a file for one host is no approval for all.
     let submitted = hub.holdfast(&["golden", "submit", file]);
     assert_eq!(submitted.status.code(), Some(0), "{}", stderr(&submitted));
