@@ -27,7 +27,7 @@ pub use alert::{AlertCommand, ExplainArgs, ListArgs, LogArgs, SilenceCommand};
 pub use certificate::{CertificateArgs, CertificateCommand};
 pub use ends::EndOrNow;
 pub use escrow::EscrowCommand;
-pub use host::{HostCommand, LabelTerm, PinArgs, RestoreArgs, WindowArgs, WithdrawArgs};
+pub use host::{ApproveArgs, HostCommand, LabelTerm, PinArgs, RestoreArgs, WindowArgs, WithdrawArgs};
 pub use release::{ManifestArgs, ReleaseCommand, VerifyArgs};
 pub use rollout::{PlanArgs, RolloutCommand};
 pub use sign::{BackupTier, KeyArgs, LossArg, SignArgs};

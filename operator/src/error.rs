@@ -13,6 +13,7 @@ use crate::keygen::KeygenError;
 use crate::pins::PinError;
 use crate::prompt::PromptError;
 use crate::release_errors::{ReleaseFileError, ReleaseSignError, ReleaseStoreError, ReleaseVerifyError};
+use crate::tunnel_errors::{ApproveError, TunnelTokenError};
 
 /// It is done.
 pub const DONE: u8 = 0;
@@ -72,6 +73,12 @@ pub enum CliError {
     /// Credentials that cannot be sealed.
     #[error(transparent)]
     Seal(#[from] SealCommandError),
+    /// A token of a tunnel that cannot be sealed or carried over.
+    #[error(transparent)]
+    TunnelToken(#[from] TunnelTokenError),
+    /// An enrollment request that is not approved, or whose host has no token.
+    #[error(transparent)]
+    Approve(#[from] ApproveError),
     /// Wrapped keys that are not written, or a page that cannot be made.
     #[error(transparent)]
     Escrow(#[from] crate::cmd_errors::EscrowCommandError),
@@ -231,6 +238,10 @@ impl CliError {
             Self::HostLabel(HostLabelError::Twice { .. } | HostLabelError::Windows(_)) => USAGE,
             Self::JobDraft(JobDraftError::OtherDocument { .. }) => CONFLICT,
             Self::Seal(SealCommandError::OtherRecipient { .. }) => CONFLICT,
+            Self::Approve(ApproveError::Fingerprint { .. }) => CONFLICT,
+            Self::Approve(ApproveError::Unknown(_)) => NOT_FOUND,
+            Self::TunnelToken(TunnelTokenError::NoOrder { .. }) => NOT_FOUND,
+            Self::TunnelToken(TunnelTokenError::Unsigned { .. }) => REFUSED,
             Self::OtherHost { .. } | Self::JobCancelled { .. } => CONFLICT,
             Self::ReleaseVerify(ReleaseVerifyError::Refused { .. }) => REFUSED,
             Self::ReleaseVerify(ReleaseVerifyError::Threshold { .. }) => USAGE,
@@ -260,6 +271,11 @@ impl CliError {
             Self::Document(error) => Some(error.code()),
             Self::DocumentFile(error) => error.code(),
             Self::Seal(SealCommandError::Content(error)) => Some(error.code()),
+            Self::TunnelToken(TunnelTokenError::Content(error) | TunnelTokenError::Open(error)) => {
+                Some(error.code())
+            }
+            Self::TunnelToken(TunnelTokenError::NoReader { .. }) => Some(ErrorCode::SealKey),
+            Self::Approve(ApproveError::Fingerprint { .. }) => Some(ErrorCode::PinMismatch),
             Self::ReleaseVerify(error) => error.code(),
             _ => None,
         }

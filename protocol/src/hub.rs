@@ -5,12 +5,13 @@ pub mod calls;
 pub mod openapi;
 pub mod release_calls;
 pub mod rollout_calls;
+pub mod tunnel_calls;
 
 use calls::Call;
 
 /// All calls, by table.
 pub const TABLES: &[&[Call]] =
-    &[calls::CALLS, alert_calls::CALLS, release_calls::CALLS, rollout_calls::CALLS];
+    &[calls::CALLS, alert_calls::CALLS, release_calls::CALLS, rollout_calls::CALLS, tunnel_calls::CALLS];
 
 /// All calls.
 pub fn calls() -> impl Iterator<Item = &'static Call> {

@@ -19,6 +19,7 @@
 //! | `POST /v1/hosts/{id or name}/jobs` | [`JobSubmit`] | [`JobView`] |
 //! | `GET /v1/hosts/{id or name}/jobs/{id}` | | [`JobDetail`] |
 //! | `POST /v1/hosts/{id or name}/jobs/{id}/withdraw` | | [`JobView`] |
+//! | `GET /v1/hosts/{id or name}/tunnels/{name}/order` | | [`TunnelOrder`] |
 //! | `GET /v1/operators` | | [`Page`] of [`OperatorView`], for admins |
 //! | `POST /v1/operators` | [`OperatorRequest`] | [`OperatorMade`], for admins |
 //! | `POST /v1/operators/{name}/revoke` | | [`OperatorView`], for admins |
@@ -30,9 +31,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::condition::ConditionCode;
 use crate::desired::Reason;
+use crate::enrol::SealingIdentity;
 use crate::generation::Generation;
 use crate::host_label::HostLabels;
-use crate::id::{CorrelationId, EnrollmentRequestId, HostId, HostName, InviteId, JobId, OperatorName};
+use crate::id::{
+    CorrelationId, EnrollmentRequestId, HostId, HostName, InviteId, JobId, OperatorName, TunnelName,
+};
 use crate::job::JobReport;
 use crate::pin::Pin;
 use crate::release::stored::HostOffer;
@@ -312,8 +316,14 @@ pub struct EnrollmentRequestView {
     pub id: EnrollmentRequestId,
     /// What it says it is called.
     pub claimed_name: HostName,
-    /// Its key, to be compared by eye with what the host shows.
+    /// Its keys, to be compared by eye with what the host shows.
     pub fingerprint: Pin,
+    /// The key of its certificate, where the fingerprint covers more than that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Pin>,
+    /// What orders for it are sealed and signed for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealing: Option<SealingIdentity>,
     /// When it sent its first request.
     pub first_at: Timestamp,
     /// Its state.
@@ -420,6 +430,23 @@ pub struct JobSubmit {
     /// The job's id, as its payload says.
     pub job: JobId,
     /// The signed job, as `holdfast sign` wrote it.
+    pub blob: String,
+    /// The tunnel that it gives a token: the newest such job is kept, for a host that replaces this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tunnel: Option<TunnelName>,
+}
+
+/// The newest order that gave a tunnel its token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TunnelOrder {
+    /// The job.
+    pub job: JobId,
+    /// Who submitted it.
+    pub by: OperatorName,
+    /// When.
+    pub submitted_at: Timestamp,
+    /// Its text.
     pub blob: String,
 }
 

@@ -93,6 +93,7 @@ pub fn all() -> Vec<Named> {
         named::<operator::InviteRequest>("invite-request"),
         named::<operator::JobDetail>("job-detail"),
         named::<operator::JobSubmit>("job-submit"),
+        named::<operator::TunnelOrder>("tunnel-order"),
         named::<operator::JobView>("job"),
         named::<operator::EnrollmentApproval>("enrollment-approval"),
         named::<operator::EnrollmentRequestView>("enrollment-request-view"),

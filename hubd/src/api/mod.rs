@@ -228,6 +228,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/hosts/{host}/jobs", get(jobs::list).post(jobs::leave))
         .route("/v1/hosts/{host}/jobs/{job}", get(jobs::show))
         .route("/v1/hosts/{host}/jobs/{job}/withdraw", post(jobs::withdraw))
+        .route("/v1/hosts/{host}/tunnels/{tunnel}/order", get(jobs::tunnel_order))
         .route("/v1/enrollment-requests", get(enrollment_requests::list))
         .route("/v1/enrollment-requests/{id}/approve", post(enrollment_requests::approve))
         .route("/v1/enrollment-requests/{id}/refuse", post(enrollment_requests::refuse))

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use holdfast_protocol::checkin::JOBS_PER_ANSWER;
-use holdfast_protocol::id::{CorrelationId, HostId, JobId, OperatorName};
+use holdfast_protocol::id::{CorrelationId, HostId, JobId, OperatorName, TunnelName};
 use holdfast_protocol::job::{JobReport, QueuedJob};
-use holdfast_protocol::operator::{HostState, JobDetail, JobView, QueueState};
+use holdfast_protocol::operator::{HostState, JobDetail, JobView, QueueState, TunnelOrder};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use sha2::{Digest as _, Sha256};
@@ -13,6 +13,7 @@ use super::authenticated_host::AuthenticatedHost;
 use super::columns::{Id, Text, Time};
 use super::events::{EventGuest, emit, emit_of};
 use super::host_row::find;
+use super::tunnel_orders;
 use super::writer::Tx;
 use super::{Failed, Sqlite};
 use crate::domain::event::{EventKind, NewEvent};
@@ -195,6 +196,18 @@ impl SignedJobs for Sqlite {
         .await
     }
 
+    async fn tunnel_order(
+        &self,
+        host: HostRef,
+        tunnel: TunnelName,
+    ) -> Result<Option<TunnelOrder>, StoreError> {
+        self.read("read the order of a tunnel", move |connection| {
+            let Some(record) = find(connection, &host)? else { return Ok(None) };
+            tunnel_orders::newest(connection, record.number, &tunnel)
+        })
+        .await
+    }
+
     async fn submit_job(
         &self,
         by: By,
@@ -212,6 +225,9 @@ impl SignedJobs for Sqlite {
             if job_queue::judge(kept, waits, leave.blob.len()).map_err(Failed::Refused)? == Acceptance::Queue
             {
                 insert(tx, record.number, by, &leave, &hash)?;
+                if let Some(tunnel) = &leave.tunnel {
+                    tunnel_orders::put(tx, record.number, by, tunnel, &leave)?;
+                }
                 let text = format!("signed job {} waits for {}", leave.id, record.view.name);
                 emit(tx, &job_event(by, EventKind::JobQueued, record.view.id, text))?;
             }

@@ -45,6 +45,7 @@ mod restores;
 mod rollouts;
 mod schema;
 mod settled;
+mod tunnel_orders;
 mod usage;
 mod webhook;
 mod writer;

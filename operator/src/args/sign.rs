@@ -117,6 +117,17 @@ pub struct SignArgs {
     /// the hub shows.
     #[arg(long, value_name = "KEY", requires = "tunnel_token", help_heading = "Instead of what waits")]
     pub recipient: Option<HostRecipient>,
+    /// For --tunnel-token: age recipients who can carry the token over to another host, one a line; by default the file
+    /// `token-recipients` next to the login.
+    #[arg(long, value_name = "FILE", requires = "tunnel_token", help_heading = "Instead of what waits")]
+    pub copy_for: Option<PathBuf>,
+    /// For --tunnel-token, on a host that replaced a lost one: take the token from the newest order that the hub kept,
+    /// opened with the age identity in this file.
+    #[arg(long, value_name = "IDENTITY", requires_all = ["tunnel_token", "operators"], help_heading = "Instead of what waits")]
+    pub carry_over: Option<PathBuf>,
+    /// For --carry-over: the operators file, in which who signed that order must be.
+    #[arg(long, value_name = "FILE", requires = "carry_over", help_heading = "Instead of what waits")]
+    pub operators: Option<PathBuf>,
     #[command(flatten)]
     pub key: KeyArgs,
     /// The reason; it is sent with the job and kept in the host's audit.

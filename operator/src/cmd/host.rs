@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use holdfast_protocol::operator::{
-    EnrollmentApproval, EnrollmentRequestView, HostDetail, HostView, InviteCreated, InviteRequest,
+    EnrollmentRequestView, HostDetail, HostView, InviteCreated, InviteRequest,
 };
 use serde_json::json;
 
@@ -44,11 +44,8 @@ pub async fn run(command: HostCommand, hub: &Hub, folder: &Path, screen: &Screen
                 render::host::enrollment_requests(requests, clock::now(), style)
             })
         }
-        HostCommand::Approve { request, name, fingerprint, returns } => {
-            let approval = EnrollmentApproval { host_name: name, fingerprint, returns };
-            let request: EnrollmentRequestView =
-                hub.post(&["v1", "enrollment-requests", &request.to_string(), "approve"], &approval).await?;
-            show_request(request, screen)
+        HostCommand::Approve(args) => {
+            show_request(super::approve::run(args, hub, folder, screen).await?, screen)
         }
         HostCommand::Refuse { request, assume_yes } => {
             prompt::confirm(&format!("Refuse enrollment request {request} for good?"), assume_yes)?;

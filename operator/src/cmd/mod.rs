@@ -1,6 +1,7 @@
 //! Commands, one module each.
 
 mod alert;
+pub mod approve;
 pub mod audit;
 mod certificate;
 mod desired;
@@ -24,6 +25,7 @@ mod sign;
 mod silence;
 mod storage;
 mod top;
+pub mod tunnel_token;
 mod watch;
 pub mod withdraw;
 

@@ -4,19 +4,17 @@ use std::path::{Path, PathBuf};
 
 use holdfast_protocol::break_glass::WayName;
 use holdfast_protocol::desired::Desired;
-use holdfast_protocol::id::{GuestUid, JobId, TunnelName};
+use holdfast_protocol::id::{GuestUid, JobId};
 use holdfast_protocol::job::act::{Act, Sha256Text, Verb, args};
 use holdfast_protocol::job::{Draft, Payload, SignedJob, Target};
 use holdfast_protocol::operator::{DesiredVersion, HostDetail};
 use holdfast_protocol::report::WaitingForSignature;
-use holdfast_seal::TunnelToken;
 use holdfast_trust::signature::Namespace;
 use serde::Serialize;
 
 use super::golden::{self, DifferenceKnown};
-use super::{job, seal};
+use super::{job, tunnel_token};
 use crate::args::{BackupTier, LossArg, SignArgs};
-use crate::cmd_errors::SealCommandError;
 use crate::error::CliError;
 use crate::hub::Hub;
 use crate::job_draft::{self, JobDraftError};
@@ -41,10 +39,12 @@ struct SignOutcome {
 pub async fn run(args: SignArgs, hub: &Hub, folder: &Path, screen: &Screen) -> Result<(), CliError> {
     let detail: HostDetail = hub.get(&["v1", "hosts", &args.host]).await?;
     let checked = CheckedHost::of(&detail, folder)?;
+    let tunnel = tunnel_token::draft(&args, &detail, hub, folder).await?;
+    let (tunnel, tunnel_notice) = tunnel.map_or((None, None), |made| (Some(made.draft), Some(made.notice)));
     let (mut blob, entry, file) = match &args.also {
         Some(path) => (JobFile::read(path)?.0, None, path.clone()),
         None => {
-            let (payload, entry) = payload(&args, &detail, &checked.shown)?;
+            let (payload, entry) = payload(&args, tunnel, &detail, &checked.shown)?;
             let file = args.out.clone();
             let file = file.unwrap_or_else(|| PathBuf::from(format!("holdfast-{}.json", payload.job_id)));
             (unsigned(payload)?, entry, file)
@@ -59,7 +59,8 @@ pub async fn run(args: SignArgs, hub: &Hub, folder: &Path, screen: &Screen) -> R
     let builds = golden::before_approval(&blob.payload.act, hub, known).await?;
     let words = checked.notice().unwrap_or_default();
     let page = render::job::to_sign(&blob.payload, &detail, entry.as_ref(), clock::now());
-    screen.before_question(&(words + &page + &builds.unwrap_or_default()));
+    let notices = builds.unwrap_or_default() + &tunnel_notice.unwrap_or_default();
+    screen.before_question(&(words + &page + &notices));
     let wanted = job_draft::name_to_type(&blob.payload, name);
     let owner = if wanted == name { "the host's" } else { "the guest's" };
     prompt::name(wanted, &format!("\nType {owner} name to sign for this:"), args.key.confirm.as_deref())?;
@@ -70,7 +71,7 @@ pub async fn run(args: SignArgs, hub: &Hub, folder: &Path, screen: &Screen) -> R
     let text = blob.text()?;
     job_file::write(&file, &text, over)?;
     if args.submit {
-        job::submit(hub, &detail, blob.payload.job_id, text).await?;
+        job::submit(hub, &detail, &blob.payload, text).await?;
     }
     show(&blob, &detail, &args, file, screen)
 }
@@ -106,12 +107,17 @@ async fn require_document(payload: &Payload, hub: &Hub, detail: &HostDetail) -> 
 
 fn payload(
     args: &SignArgs,
+    tunnel: Option<Draft>,
     detail: &HostDetail,
     shown: &ShownHost,
 ) -> Result<(Payload, Option<WaitingForSignature>), CliError> {
     let name = detail.host.name.to_string();
     let waiting = detail.sections.waiting.as_deref().unwrap_or_default();
-    let (draft, entry) = match (files(args, detail)?, act(args, detail)?, args.what.as_deref()) {
+    let (draft, entry) = match (
+        tunnel.map_or_else(|| files(args, detail), |draft| Ok(Some(draft)))?,
+        act(args, detail)?,
+        args.what.as_deref(),
+    ) {
         (Some(draft), _, _) => (draft, None),
         (_, Some(act), Some(guest)) => {
             let guests = detail.sections.guests.as_deref().unwrap_or_default();
@@ -127,13 +133,10 @@ fn payload(
     Ok((job_draft::complete(draft, shown, args.hours, reason, clock::now())?, entry))
 }
 
-/// The draft for the whole host: from the given files, to open a way into it, or with a token of a tunnel.
+/// The draft for the whole host: from the given files, or to open a way into it.
 fn files(args: &SignArgs, detail: &HostDetail) -> Result<Option<Draft>, CliError> {
     if let Some(way) = &args.break_glass {
         return Ok(Some(break_glass(way.clone(), args, detail)?));
-    }
-    if let Some(tunnel) = &args.tunnel_token {
-        return Ok(Some(tunnel_token(tunnel.clone(), args, detail)?));
     }
     Ok(match (args.policy.as_deref(), args.draft.as_deref()) {
         (Some([operators, policy]), _) => Some(policy_update(operators, policy)?),
@@ -178,18 +181,6 @@ fn break_glass(way: WayName, args: &SignArgs, detail: &HostDetail) -> Result<Dra
     let guests = detail.sections.guests.iter().flatten();
     let customers = guests.filter_map(|guest| guest.customer.clone()).collect();
     let act = Act::BreakGlass(args::BreakGlass { way, minutes: args.minutes, key, customers });
-    Ok(Draft { target: Target::Host {}, act })
-}
-
-/// The token is sealed before anything is signed, to a key that the operator gave or compared.
-fn tunnel_token(tunnel: TunnelName, args: &SignArgs, detail: &HostDetail) -> Result<Draft, CliError> {
-    let (host, agent) = (&detail.host.name, detail.sections.agent.as_ref());
-    let shown = agent.and_then(|agent| agent.recipient.clone());
-    let recipient = seal::recipient(host, args.recipient.clone(), shown)?;
-    let token = prompt::token_of_tunnel()?;
-    let token = TunnelToken::new(tunnel.clone(), token).map_err(SealCommandError::Content)?;
-    let sealed = token.seal(&recipient).map_err(SealCommandError::Seal)?;
-    let act = Act::SetTunnelToken(args::SetTunnelToken { tunnel, sealed });
     Ok(Draft { target: Target::Host {}, act })
 }
 

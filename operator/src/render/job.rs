@@ -161,6 +161,8 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
             pairs.push(("Tunnel", args.tunnel.to_string()));
             let digest = args.sealed.digest().map(String::from).unwrap_or_default();
             pairs.push(("Token", format!("sealed, SHA-256 {digest}")));
+            let copies = args.copies.iter().count();
+            pairs.extend((copies > 0).then(|| ("Copies", format!("{copies}, sealed for operators"))));
             pairs.push(("Then", "its service is restarted with the new token".to_owned()));
         }
         Act::Cancel(args) => pairs.push(("Job", args.job.to_string())),

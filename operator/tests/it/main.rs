@@ -18,3 +18,4 @@ mod seal;
 mod sign;
 mod terminal;
 mod trust;
+mod tunnel_token;

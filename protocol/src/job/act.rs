@@ -17,7 +17,7 @@ use crate::measure::GuestMeasure;
 use crate::operation::OperationKind;
 use crate::pin::Pin;
 use crate::protection::{Protection, Tier};
-use crate::storage::{Approval, Sealed};
+use crate::storage::{Approval, Sealed, SealedCopies};
 use crate::text::texts;
 
 macro_rules! acts {
@@ -231,6 +231,9 @@ acts! {
         tunnel: TunnelName,
         /// The token, sealed for the host.
         sealed: Sealed,
+        /// The token again, sealed for operators: for a host that replaces this one.
+        #[serde(default, skip_serializing_if = "SealedCopies::is_empty")]
+        copies: SealedCopies,
     }
     /// Puts a restored copy of a guest in the guest's place. The replaced guest is kept.
     SwapGuest = "swap_guest", Guest {

@@ -168,6 +168,7 @@ fn request(number: u128, key: &AgentKey) -> NewEnrollmentRequest {
         id: EnrollmentRequestId::new(Uuid::from_u128(number)),
         key: key.clone(),
         claimed_name: "box7".parse().unwrap(),
+        sealing: None,
         origin: std::net::IpAddr::from([192, 0, 2, 1]).into(),
         at: at(2),
         correlation: CORRELATION,

@@ -49,7 +49,8 @@ engine! {
         a_document_is_put_over_the_one_that_was_seen
         the_history_comes_in_pages_and_a_revoked_host_has_none
         a_signed_job_waits_is_answered_and_is_then_beyond_recall
-        old_jobs_and_the_oldest_versions_are_deleted;
+        old_jobs_and_the_oldest_versions_are_deleted
+        the_newest_order_of_a_tunnel_outlives_its_job;
     endings:
         a_revoked_host_ends_with_one_notice_and_nothing_fires_for_it_again
         a_deleted_guest_ends_with_one_notice_and_may_come_back;
