@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use agent_slots::withdrawal::TrialWithdrawal;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::report::Sections;
 use jiff::SignedDuration;
@@ -73,6 +74,7 @@ struct Wires {
     usage: UsageQueue,
     levels: watch::Sender<Arc<UsageLevels>>,
     break_glass: watch::Sender<SharedStatus>,
+    withdrawal: watch::Sender<Option<TrialWithdrawal>>,
     missing_controllers: watch::Sender<Arc<MissingControllers>>,
     tunnels: watch::Sender<Arc<TunnelsView>>,
     lines: watch::Sender<ProgressLines>,
@@ -98,6 +100,7 @@ pub(super) fn start(
         usage: UsageQueue::default(),
         levels: watch::channel(Arc::new(UsageLevels::default())).0,
         break_glass: watch::channel(SharedStatus::default()).0,
+        withdrawal: watch::channel(None).0,
         missing_controllers: watch::channel(Arc::default()).0,
         tunnels: watch::channel(Arc::new(TunnelsView::default())).0,
         lines: watch::channel(ProgressLines::new()).0,
@@ -132,7 +135,7 @@ pub(super) fn start(
     start_tellers(&mut tasks, &parts, &wires, (at_guests, refused_files), stop);
     start_storage(&mut tasks, &parts, &wires, stop);
     start_evidence(&mut tasks, settings, &parts, stop);
-    fetches::start_agent_update(&mut tasks, settings, &parts, stop);
+    fetches::start_agent_update(&mut tasks, settings, &parts, wires.withdrawal.clone(), stop);
     fetches::start_controllers(&mut tasks, &parts, wires.missing_controllers.clone(), stop);
     let images = (wires.view.subscribe(), wires.golden_trouble.clone());
     fetches::start_goldens(&mut tasks, (settings, &parts), images.0, images.1, stop);
@@ -246,6 +249,7 @@ fn start_tellers(
         view: wires.view.subscribe(),
         lines: wires.lines.subscribe(),
         heavy: wires.heavy.watch(),
+        withdrawal: wires.withdrawal.subscribe(),
         clock: Arc::clone(&parts.clock),
         failpoints: Arc::clone(&wires.failpoints),
     };

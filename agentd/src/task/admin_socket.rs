@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_slots::withdrawal::TrialWithdrawal;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{HostId, OperationId};
@@ -74,6 +75,8 @@ pub struct StatusTask {
     pub lines: watch::Receiver<ProgressLines>,
     /// Which operations do heavy work, and which wait for a slot.
     pub heavy: watch::Receiver<HeavyView>,
+    /// The withdrawal of the release on trial, as the hub last said it.
+    pub withdrawal: watch::Receiver<Option<TrialWithdrawal>>,
     pub clock: Arc<dyn Clock>,
     /// Where tests stop the world.
     pub failpoints: Arc<dyn Failpoints>,
@@ -171,6 +174,7 @@ impl StatusTask {
         match question {
             Question::Status => Answer::Status(Box::new(self.now())),
             Question::Health => Answer::Health(self.health().await),
+            Question::TrialWithdrawal => Answer::TrialWithdrawal(self.withdrawal.borrow().clone()),
             Question::Recovery { last } => reported(self.store.recoveries(last).await.map(Answer::Recovery)),
             Question::Escrow(question) => self.about_codes(question, by).await,
             Question::TakeUp { without } => self.take_up(without, by).await,
@@ -255,6 +259,8 @@ fn done(outcome: Result<crate::operation::progress::OperationState, AnswerError>
 #[cfg(test)]
 mod tests {
     use agent_slots::health::PartState;
+    use holdfast_protocol::job::act::Sha256Text;
+    use holdfast_protocol::release::stored::WithdrawalReason;
 
     use super::*;
     use crate::port::admin_socket::{self, StatusError};
@@ -308,6 +314,7 @@ mod tests {
             lines: watch::channel(ProgressLines::new()).1,
             metrics,
             heavy,
+            withdrawal: watch::channel(Some(withdrawal())).1,
             clock,
             failpoints: Arc::new(crate::execute::failpoint::Nowhere),
         };
@@ -322,6 +329,10 @@ mod tests {
         assert_eq!(reported.fingerprint.as_str(), "4f2a-9c01-77de-b3a8-0c11");
     }
 
+    fn withdrawal() -> TrialWithdrawal {
+        TrialWithdrawal { manifest: Sha256Text::of(b"m"), reason: WithdrawalReason::Held }
+    }
+
     /// Every question, and every refusal, and then the agent's status.
     fn story(state: &std::path::Path) -> AgentStatus {
         let put = |question| admin_socket::put(state, question);
@@ -333,6 +344,7 @@ mod tests {
             (&PartState::Works, &PartState::NotYet, &PartState::NotYet)
         );
         assert!(matches!(health.local_api, PartState::Failed(_)), "nothing listens there");
+        assert_eq!(put(Question::TrialWithdrawal).unwrap(), Answer::TrialWithdrawal(Some(withdrawal())));
         let operation = OperationId::new(uuid::Uuid::nil());
         let code = |question| match put(question) {
             Err(StatusError::Refused(problem)) => problem.code,

@@ -6,7 +6,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use agent_slots::{Failure, SlotsState};
+use agent_slots::{FailReason, Failure, SlotsState};
 use holdfast_protocol::json;
 use holdfast_protocol::release::VersionNumber;
 use holdfast_protocol::report::{AgentBuilds, FailedRelease, RefusedRelease};
@@ -40,14 +40,24 @@ fn reported(state: &SlotsState) -> AgentBuilds {
     AgentBuilds {
         confirmed: state.confirmed_build().map(|build| build.version),
         trial: state.trial_build().map(|build| build.version),
-        failed: newest_failure(state).map(|failure| FailedRelease {
-            version: failure.build.version,
-            manifest_sha256: failure.build.manifest.clone(),
-            why: failure.reason.to_string(),
-            way_back: failure.way_back.as_ref().map(ToString::to_string),
-            at: failure.at,
-        }),
+        failed: newest_failure(state).filter(|failure| !was_withdrawn(failure)).map(ended),
+        withdrawn: newest_failure(state).filter(|failure| was_withdrawn(failure)).map(ended),
         refused,
+    }
+}
+
+/// A trial that ended so says nothing of the build.
+const fn was_withdrawn(failure: &Failure) -> bool {
+    matches!(failure.reason, FailReason::Withdrawn { .. })
+}
+
+fn ended(failure: &Failure) -> FailedRelease {
+    FailedRelease {
+        version: failure.build.version,
+        manifest_sha256: failure.build.manifest.clone(),
+        why: failure.reason.to_string(),
+        way_back: failure.way_back.as_ref().map(ToString::to_string),
+        at: failure.at,
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::release::VersionNumber;
+use holdfast_protocol::release::stored::WithdrawalReason;
 use jiff::Timestamp;
 
 use crate::machine::{Event, Refusal, next};
@@ -50,6 +51,8 @@ enum Action {
     WindowOver,
     Deadline,
     EndedByPerson,
+    /// The agent on trial says that this release was withdrawn.
+    Withdraw(usize),
     Package(u32),
     Damage(Slot),
 }
@@ -74,6 +77,7 @@ fn actions() -> Vec<Action> {
         Action::Deadline,
         Action::EndedByPerson,
     ]);
+    all.extend((0..WALKED).map(Action::Withdraw));
     all.extend(PACKAGES.map(Action::Package));
     all.extend(Slot::ALL.map(Action::Damage));
     all
@@ -142,6 +146,13 @@ impl World {
             }
             Action::Deadline => Event::BackFailed(FailReason::NotHealthy { detail: String::new() }),
             Action::EndedByPerson => Event::Failed { reason: FailReason::Ended, at: None },
+            // Only the build on trial is asked, and only while it runs.
+            Action::Withdraw(_) if !self.runs_trial() => return None,
+            Action::Withdraw(which) => Event::Withdrawn {
+                manifest: build(OFFERS[which]).manifest,
+                reason: WithdrawalReason::Held,
+                at: None,
+            },
             Action::Package(number) => {
                 to.packaged = number;
                 to.running = None;
@@ -160,7 +171,7 @@ impl World {
                 to.damaged.remove(&self.state.free_slot());
             }
             // The gate restarts the agent after a verdict against it.
-            Action::Deadline | Action::EndedByPerson => to.running = None,
+            Action::Deadline | Action::EndedByPerson | Action::Withdraw(_) => to.running = None,
             Action::Offer(_)
             | Action::CopyBroken
             | Action::Start
@@ -238,6 +249,22 @@ impl World {
         if old.state.floor != self.state.floor && !old.runs_trial() {
             return say("the floor rose without a build on trial that ran");
         }
+        if let Action::Withdraw(which) = action {
+            let named = build(OFFERS[which]);
+            if old.state.trial_build() != Some(&named) {
+                return say("a trial was ended for a release that was not on trial");
+            }
+            if self.state.trial.is_some() || self.state.confirmed != old.state.confirmed {
+                return say("a withdrawal did more than end the trial");
+            }
+            let blamed = |world: &Self| {
+                let blamed = world.state.failures.iter().filter(|failure| failure.reason.blames_build());
+                blamed.map(|failure| failure.build.clone()).collect::<Vec<_>>()
+            };
+            if blamed(old) != blamed(self) {
+                return say("a withdrawal blamed a build, or excused one");
+            }
+        }
         if let Action::Offer(which) = action {
             let offered = build(OFFERS[which]);
             let failed = |reason: &FailReason| reason.blames_build();
@@ -274,6 +301,7 @@ fn no_order_of_events_and_crashes_leaves_a_host_without_an_agent() {
     let mut queue = VecDeque::from([first]);
     let all = actions();
     let (mut steps, mut confirmed, mut both_failed) = (0_u64, 0_u64, 0_u64);
+    let (mut withdrawn, mut tried_again) = (0_u64, 0_u64);
     while let Some(world) = queue.pop_front() {
         for action in &all {
             let Some(after) = world.after(*action) else { continue };
@@ -290,6 +318,12 @@ fn no_order_of_events_and_crashes_leaves_a_host_without_an_agent() {
             }
             confirmed += u64::from(after.state.floor.is_some());
             both_failed += u64::from(after.ways_back);
+            withdrawn += u64::from(matches!(action, Action::Withdraw(_)));
+            if let Action::Offer(which) = action {
+                // No reason is left in a world but the one that blames, so this is what was withdrawn or damaged.
+                let ended = build(OFFERS[*which]);
+                tried_again += u64::from(world.state.failures.iter().any(|failure| failure.build == ended));
+            }
             if !way.contains_key(&after) {
                 way.insert(after.clone(), Some((world.clone(), *action)));
                 queue.push_back(after);
@@ -297,9 +331,11 @@ fn no_order_of_events_and_crashes_leaves_a_host_without_an_agent() {
         }
     }
     println!(
-        "{} worlds, {steps} steps; floor raised in {confirmed}, both failed in {both_failed}",
+        "{} worlds, {steps} steps; floor raised in {confirmed}, both failed in {both_failed}, withdrawn in {withdrawn}, \
+         tried again in {tried_again}",
         way.len()
     );
+    assert!(withdrawn > 0 && tried_again > 0);
     // A walk that stops early would prove nothing.
     assert!(way.len() > 10_000 && confirmed > 0 && both_failed > 0, "{} worlds", way.len());
 }
@@ -358,6 +394,41 @@ fn each_state_takes_the_events_that_fit_it() {
     assert_eq!(again.failures[0].way_back, Some(FailReason::Damaged));
     assert!(matches!(next(&again, take(0)), Err(Refusal::FailedBefore { .. })));
     assert!(next(&again, take(1)).is_ok(), "signed anew");
+}
+
+/// What was withdrawn is tried again when it is offered again; what failed is not, however many were withdrawn since.
+#[test]
+fn a_withdrawn_build_is_not_a_bad_one() {
+    let packaged = version(1);
+    let take = |build: Build| Event::Take { build, issued_at: Timestamp::UNIX_EPOCH, packaged };
+    let tried =
+        |state: &SlotsState, build: Build| next(&next(state, take(build)).unwrap(), Event::Copied).unwrap();
+    let withdrawn = |manifest: &Build| Event::Withdrawn {
+        manifest: manifest.manifest.clone(),
+        reason: WithdrawalReason::Aborted,
+        at: None,
+    };
+    let (two, three) = (build(OFFERS[0]), build(OFFERS[2]));
+    assert_eq!(next(&SlotsState::default(), withdrawn(&two)), Err(Refusal::NoTrial));
+    let trial = tried(&SlotsState::default(), two.clone());
+    assert_eq!(next(&trial, withdrawn(&three)), Err(Refusal::OtherTrial { version: version(2) }));
+    let back = next(&trial, withdrawn(&two)).unwrap();
+    assert_eq!(back.failures[0].reason, FailReason::Withdrawn { reason: WithdrawalReason::Aborted });
+    assert!(matches!(back.returning, Returning::Watched { .. }), "what was put back is watched");
+    let rest = next(&back, Event::BackHealthy).unwrap();
+    let good = next(&tried(&rest, two.clone()), Event::Confirmed).unwrap();
+    assert_eq!(good.floor, Some(version(2)));
+    assert_eq!(next(&good, withdrawn(&two)), Err(Refusal::NoTrial), "what is good stays");
+
+    let failed = next(&trial, Event::Failed { reason: FailReason::StartsUsed, at: None }).unwrap();
+    let mut state = next(&failed, Event::BackHealthy).unwrap();
+    for number in 10..40 {
+        let other = build((number, b"other", b"m"));
+        let other = Build { manifest: Sha256Text::of(&number.to_be_bytes()), ..other };
+        let ended = next(&tried(&state, other.clone()), withdrawn(&other)).unwrap();
+        state = next(&ended, Event::BackHealthy).unwrap();
+    }
+    assert_eq!(next(&state, take(two)), Err(Refusal::FailedBefore { version: version(2) }));
 }
 
 #[test]

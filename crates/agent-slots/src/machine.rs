@@ -5,12 +5,14 @@
 //! ```text
 //!              Take            Copied                     Confirmed
 //!   at rest ─────────▶ filling ───────▶ on trial ──────────────────────▶ at rest, floor raised
-//!      ▲                  │ CopyFailed      │ Failed, starts used, damaged
+//!      ▲                  │ CopyFailed      │ Failed, withdrawn, starts used, damaged
 //!      ├──────────────────┘                 ▼
 //!      └───────────────────────────── returning (the build that was put back is watched; ends good or failed)
 //! ```
 
+use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::release::VersionNumber;
+use holdfast_protocol::release::stored::WithdrawalReason;
 use jiff::Timestamp;
 
 use crate::start::Sound;
@@ -48,6 +50,8 @@ pub enum Event {
     Confirmed,
     /// The build on trial will not do.
     Failed { reason: FailReason, at: Option<Timestamp> },
+    /// The build on trial says that the offer of this manifest was withdrawn.
+    Withdrawn { manifest: Sha256Text, reason: WithdrawalReason, at: Option<Timestamp> },
     /// The build that was put back was healthy for the whole window.
     BackHealthy,
     /// The build that was put back is not healthy either.
@@ -75,6 +79,8 @@ pub enum Refusal {
     NotFilling,
     #[error("nothing is on trial")]
     NoTrial,
+    #[error("version {version} is on trial, and another release was withdrawn: the trial goes on")]
+    OtherTrial { version: VersionNumber },
     #[error("no build that was put back is being watched")]
     NotReturning,
 }
@@ -89,7 +95,7 @@ impl Refusal {
             Self::FailedBefore { .. } => "FAILED_BEFORE",
             Self::OnTrial { .. } => "ON_TRIAL",
             Self::Returning => "RETURNING",
-            Self::NotFilling | Self::NoTrial | Self::NotReturning => "NOT_NOW",
+            Self::NotFilling | Self::NoTrial | Self::OtherTrial { .. } | Self::NotReturning => "NOT_NOW",
         }
     }
 }
@@ -136,6 +142,13 @@ pub fn next(state: &SlotsState, event: Event) -> Result<SlotsState, Refusal> {
                 return Err(Refusal::NoTrial);
             }
             fail(&mut to, reason, at);
+        }
+        Event::Withdrawn { manifest, reason, at } => {
+            let build = state.trial_build().ok_or(Refusal::NoTrial)?;
+            if build.manifest != manifest {
+                return Err(Refusal::OtherTrial { version: build.version });
+            }
+            fail(&mut to, FailReason::Withdrawn { reason }, at);
         }
         Event::BackHealthy | Event::BackFailed(_) if state.returning == Returning::No => {
             return Err(Refusal::NotReturning);
@@ -219,7 +232,9 @@ fn fail(to: &mut SlotsState, reason: FailReason, at: Option<Timestamp>) {
     let Some(build) = build else { return };
     to.failures.retain(|failure| failure.build != build);
     if to.failures.len() >= FAILURES_MAX {
-        to.failures.remove(0);
+        // What steers nothing is forgotten first: offers that come and go make room for no build that failed.
+        let harmless = to.failures.iter().position(|failure| !failure.reason.blames_build());
+        to.failures.remove(harmless.unwrap_or(0));
     }
     to.failures.push(Failure { build, reason, at, way_back: None });
 }

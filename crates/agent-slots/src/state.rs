@@ -2,6 +2,7 @@
 
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::release::VersionNumber;
+use holdfast_protocol::release::stored::WithdrawalReason;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -121,6 +122,8 @@ pub enum FailReason {
     Superseded,
     /// A person ended the trial.
     Ended,
+    /// The offer of it was withdrawn while it was tried.
+    Withdrawn { reason: WithdrawalReason },
 }
 
 impl FailReason {
@@ -129,7 +132,7 @@ impl FailReason {
     pub const fn blames_build(&self) -> bool {
         match self {
             Self::StartsUsed | Self::NotHealthy { .. } | Self::Ended => true,
-            Self::Damaged | Self::Superseded => false,
+            Self::Damaged | Self::Superseded | Self::Withdrawn { .. } => false,
         }
     }
 }
@@ -142,6 +145,7 @@ impl std::fmt::Display for FailReason {
             Self::Damaged => f.write_str("its program was changed or lost"),
             Self::Superseded => f.write_str("a package brought a build that is as new"),
             Self::Ended => f.write_str("a person ended the trial"),
+            Self::Withdrawn { reason } => write!(f, "its offer was withdrawn: {}", reason.as_str()),
         }
     }
 }

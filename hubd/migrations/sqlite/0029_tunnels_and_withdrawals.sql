@@ -11,3 +11,14 @@ CREATE TABLE tunnel_orders (
     submitted_at  INTEGER NOT NULL,
     PRIMARY KEY (host, tunnel)
 ) STRICT;
+
+-- Whether hosts of a rollout that is paused end the trial of its release.
+ALTER TABLE rollouts ADD COLUMN takes_back INTEGER NOT NULL DEFAULT 0 CHECK (takes_back IN (0, 1));
+
+-- Offers to single hosts that an operator withdrew. A host that still has the release on trial ends it.
+CREATE TABLE withdrawn_offers (
+    host     INTEGER NOT NULL REFERENCES hosts (number),
+    version  TEXT NOT NULL,
+    at       INTEGER NOT NULL,
+    PRIMARY KEY (host, version)
+) STRICT;

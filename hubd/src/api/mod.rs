@@ -240,6 +240,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/rollouts/{number}", get(rollouts::show))
         .route("/v1/rollouts/{number}/start", post(rollouts::start))
         .route("/v1/rollouts/{number}/pause", post(rollouts::pause))
+        .route("/v1/rollouts/{number}/take-back", post(rollouts::take_back))
         .route("/v1/rollouts/{number}/resume", post(rollouts::resume))
         .route("/v1/rollouts/{number}/abort", post(rollouts::abort))
         .route("/v1/events", get(events::list))

@@ -75,6 +75,5 @@ pub(super) async fn for_agent(
     ids: Ids,
 ) -> Result<Answer<ReleaseOffer>, ApiError> {
     let host = paced(&hub, agent, ids)?;
-    let release = hub.store.release_offered_to(host).await?;
-    Ok(Answer(StatusCode::OK, ReleaseOffer { release }))
+    Ok(Answer(StatusCode::OK, hub.store.release_offered_to(host).await?))
 }

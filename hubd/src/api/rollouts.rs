@@ -100,6 +100,15 @@ pub(super) async fn pause(
     act(&hub, &named, head, body, Action::Pause).await
 }
 
+pub(super) async fn take_back(
+    State(hub): State<Arc<Hub>>,
+    Path(named): Path<String>,
+    head: Head,
+    body: Body,
+) -> Result<Answer<RolloutView>, ApiError> {
+    act(&hub, &named, head, body, Action::TakeBack).await
+}
+
 pub(super) async fn resume(
     State(hub): State<Arc<Hub>>,
     Path(named): Path<String>,

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use async_trait::async_trait;
 use holdfast_protocol::release::VersionNumber;
-use holdfast_protocol::release::stored::{HostOffer, OfferedRelease, WithdrawnOffer};
+use holdfast_protocol::release::stored::{HostOffer, ReleaseOffer, WithdrawnOffer};
 
 use super::WriteError;
 use super::idempotency::By;
@@ -37,12 +37,9 @@ pub trait ReleaseOffers: Send + Sync {
         host: HostRef,
     ) -> Result<Option<WithdrawnOffer>, WriteError<Infallible>>;
 
-    /// What a host that asks is offered.
+    /// What a host that asks is offered, and whether what it has on trial was stopped.
     ///
     /// # Errors
     /// [`IdentityError`].
-    async fn release_offered_to(
-        &self,
-        host: AskingHost,
-    ) -> Result<Option<OfferedRelease>, WriteError<IdentityError>>;
+    async fn release_offered_to(&self, host: AskingHost) -> Result<ReleaseOffer, WriteError<IdentityError>>;
 }

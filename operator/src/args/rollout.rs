@@ -32,6 +32,10 @@ pub enum RolloutCommand {
     Pause {
         /// Its number.
         number: u32,
+        /// Hosts that have the release on trial end that now: the build before is put back. A rollout that is paused already
+        /// can be taken back as well.
+        #[arg(long)]
+        take_back: bool,
     },
     /// Go on with a rollout that is paused or held. Of one that is held, the failures so far are accepted.
     Resume {
@@ -40,7 +44,7 @@ pub enum RolloutCommand {
         #[command(flatten)]
         assume_yes: AssumeYes,
     },
-    /// End a rollout. Hosts that run the release go on with it; the way back is a newer release.
+    /// End a rollout. Hosts that confirmed the release keep it, and trials of it end; the way back is a newer release.
     Abort {
         /// Its number.
         number: u32,

@@ -81,6 +81,20 @@ async fn a_plan_has_waves_by_label_windows_dates_and_a_rate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_pause_leaves_trials_alone_unless_they_are_taken_back() {
+    let hub = FakeHub::logged_in().await;
+    let (pause, take_back) = ("POST /v1/rollouts/1/pause", "POST /v1/rollouts/1/take-back");
+    for path in [pause, take_back] {
+        hub.on(path, Reply::Data(view("paused", &json!({}))));
+    }
+    let asked = || (hub.requests(pause).len(), hub.requests(take_back).len());
+    assert_eq!(hub.holdfast(&["rollout", "pause", "1"]).status.code(), Some(0));
+    assert_eq!(asked(), (1, 0));
+    assert_eq!(hub.holdfast(&["rollout", "pause", "1", "--take-back"]).status.code(), Some(0));
+    assert_eq!(asked(), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn watch_says_who_is_next_and_ends_with_an_error_when_it_is_held() {
     let hub = FakeHub::logged_in().await;
     let wait = json!({ "why": "host_window", "until": "2026-12-01T19:00:00Z" });

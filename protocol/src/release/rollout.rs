@@ -5,7 +5,7 @@
 //! | `POST /v1/rollouts` | [`RolloutRequest`] | [`RolloutView`], planned |
 //! | `GET /v1/rollouts` | | page of [`RolloutView`], newest first |
 //! | `GET /v1/rollouts/{number}` | | [`RolloutView`] |
-//! | `POST /v1/rollouts/{number}/start`, `pause`, `resume`, `abort` | | [`RolloutView`] |
+//! | `POST /v1/rollouts/{number}/start`, `pause`, `take-back`, `resume`, `abort` | | [`RolloutView`] |
 
 use std::num::NonZeroU32;
 

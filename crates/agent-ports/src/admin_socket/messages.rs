@@ -1,6 +1,7 @@
 //! Questions and answers of the admin socket.
 
 use agent_slots::health::AgentHealth;
+use agent_slots::withdrawal::TrialWithdrawal;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{GuestUid, HostId, HostName, OperationId};
 use holdfast_protocol::job::HostFingerprint;
@@ -48,6 +49,8 @@ pub enum Question {
     Status,
     /// Whether each part of the agent works, for the gate that judges a build on trial.
     Health,
+    /// Whether the offer of the release on trial was withdrawn, for the gate that watches the trial.
+    TrialWithdrawal,
     /// The plans of the last starts, and their outcome.
     Recovery {
         /// How many of them.
@@ -101,6 +104,8 @@ pub enum Answer {
     Status(Box<AgentStatus>),
     /// Whether each part works.
     Health(AgentHealth),
+    /// The withdrawal, where the hub said so.
+    TrialWithdrawal(Option<TrialWithdrawal>),
     /// The last starts, newest first.
     Recovery(Vec<RecoveryReport>),
     /// About recovery codes.

@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
 use self::offers::offer;
-pub(super) use self::offers::offered_versions;
+pub(super) use self::offers::{offered_versions, withdrawn_by_rollout};
 pub(super) use self::rows::held_rollout;
 use self::rows::{KeptRollout, all, hosts_to_plan, one, save, subject_text, unfinished};
 use super::alerts::json;
@@ -145,7 +145,7 @@ fn carry_out(tx: &Tx<'_>, by: &By, kept: &KeptRollout, action: Action) -> Result
     let stage = act(&kept.rollout.stage, action, by.at).map_err(Failed::Refused)?;
     let accepted = match action {
         Action::Resume => accepted_by_resuming(&kept.rollout, &kept.hosts),
-        Action::Start | Action::Pause | Action::Abort => Vec::new(),
+        Action::Start | Action::Pause | Action::TakeBack | Action::Abort => Vec::new(),
     };
     for host in &accepted {
         let sql = "UPDATE rollout_hosts SET accepted = 1
@@ -153,14 +153,18 @@ fn carry_out(tx: &Tx<'_>, by: &By, kept: &KeptRollout, action: Action) -> Result
         tx.prepare_cached(sql)?.execute(params![kept.number, super::columns::Id(host.uuid())])?;
     }
     save(tx, kept.number, &stage)?;
+    let takes_back = i64::from(action == Action::TakeBack);
+    let sql = "UPDATE rollouts SET takes_back = ?2 WHERE number = ?1";
+    tx.prepare_cached(sql)?.execute(params![kept.number, takes_back])?;
     let after = Rollout { stage: stage.clone(), ..kept.rollout.clone() };
     offer(tx, kept, &newly_offered(&after, &kept.hosts, by.at), (by.at, by.correlation))?;
     let without = match accepted.len() {
         0 => String::new(),
         count => format!("; {count} hosts that failed are accepted"),
     };
+    let trials = if action == Action::TakeBack { ", and trials of it are taken back" } else { "" };
     let says = format!(
-        "rollout {} of release {} is {}{without}",
+        "rollout {} of release {} is {}{without}{trials}",
         kept.number,
         kept.version,
         rows::state_text(stage.state())
