@@ -229,7 +229,9 @@ impl CliError {
             Self::Withdraw(_) => USAGE,
             Self::HostLabel(HostLabelError::NoHost { .. }) => NOT_FOUND,
             Self::HostLabel(HostLabelError::Twice { .. } | HostLabelError::Windows(_)) => USAGE,
-            Self::JobDraft(JobDraftError::OtherDocument { .. }) => CONFLICT,
+            Self::JobDraft(JobDraftError::OtherDocument { .. } | JobDraftError::StaysBehind { .. }) => {
+                CONFLICT
+            }
             Self::Seal(SealCommandError::OtherRecipient { .. }) => CONFLICT,
             Self::OtherHost { .. } | Self::JobCancelled { .. } => CONFLICT,
             Self::ReleaseVerify(ReleaseVerifyError::Refused { .. }) => REFUSED,
@@ -257,6 +259,7 @@ impl CliError {
             }
             Self::JobDraft(JobDraftError::NoDocument { .. }) => Some(ErrorCode::JobUnbound),
             Self::JobDraft(JobDraftError::OtherDocument { .. }) => Some(ErrorCode::TargetChanged),
+            Self::JobDraft(JobDraftError::StaysBehind { .. }) => Some(ErrorCode::RootDiskData),
             Self::Document(error) => Some(error.code()),
             Self::DocumentFile(error) => error.code(),
             Self::Seal(SealCommandError::Content(error)) => Some(error.code()),

@@ -11,10 +11,12 @@ use holdfast_protocol::job::{
     Act, Draft, Fingerprint, LIFE_MAX_S, Order, Payload, PayloadError, SeenCopy, SeenGuest, Target,
 };
 use holdfast_protocol::report::{GoldenReport, GuestReport, GuestStatus, ImageStatus, WaitingForSignature};
+use holdfast_protocol::root_disk::{Knowledge, LeftBehind};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 use crate::pins::ShownHost;
+use crate::render;
 
 /// An operator's clock may be ahead of a host's by this much.
 const EARLY: SignedDuration = SignedDuration::from_secs(60);
@@ -46,6 +48,17 @@ pub enum JobDraftError {
         /// The requested entry.
         asked: String,
         why: &'static str,
+    },
+    /// It would be left behind by oversight.
+    #[error(
+        "nothing was signed for {guest}: {why}\n{list}\nIt stays behind when the guest is put on a newer image. Move it to a volume \
+         first, or say --leave-behind"
+    )]
+    StaysBehind {
+        guest: String,
+        why: String,
+        /// What is known of it.
+        list: String,
     },
     /// No signature helps.
     #[error("this cannot be done by a signature: {0}")]
@@ -160,7 +173,12 @@ pub fn swap(
 }
 
 /// A guest on a newer image, with the digest that the host reports of it.
-pub fn rebase(version: &GoldenVersion, host: &str, goldens: &[GoldenReport]) -> Result<Act, JobDraftError> {
+pub fn rebase(
+    version: &GoldenVersion,
+    host: &str,
+    goldens: &[GoldenReport],
+    leaves: LeftBehind,
+) -> Result<Act, JobDraftError> {
     let unseen =
         |why| JobDraftError::Unseen { host: host.to_owned(), asked: format!("golden {version}"), why };
     let image = goldens.iter().find(|golden| golden.version == *version);
@@ -172,7 +190,35 @@ pub fn rebase(version: &GoldenVersion, host: &str, goldens: &[GoldenReport]) -> 
     }
     let sha256 = image.sha256.clone().ok_or_else(|| unseen("its digest is not reported"))?;
     let sha256 = sha256.try_into().map_err(unseen)?;
-    Ok(Act::RebaseGuest(args::RebaseGuest { version: version.clone(), sha256 }))
+    Ok(Act::RebaseGuest(args::RebaseGuest { version: version.clone(), sha256, leaves }))
+}
+
+/// Whether data that stays behind is accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StaysBehind {
+    Accepted,
+    Refused,
+}
+
+/// What is signed about data on the root disk.
+pub fn leaves(
+    host: &str,
+    guests: &[GuestReport],
+    asked: &str,
+    given: StaysBehind,
+    now: Timestamp,
+) -> Result<LeftBehind, JobDraftError> {
+    let uid = seen(host, guests, asked)?.uid;
+    let guest = guests.iter().find(|guest| guest.uid == Some(uid));
+    let known = Knowledge::of(guest.and_then(|guest| guest.root_disk_data.as_ref()), now);
+    match (given, LeftBehind::Nothing.covers(known)) {
+        (StaysBehind::Refused, Err(uncovered)) => Err(JobDraftError::StaysBehind {
+            guest: asked.to_owned(),
+            why: uncovered.to_string(),
+            list: render::root_disk::lines(known, now).join("\n"),
+        }),
+        (StaysBehind::Accepted, _) | (_, Ok(())) => Ok(LeftBehind::accepted(known)),
+    }
 }
 
 /// A guest as the host sees it, by its name, uid or VMID.

@@ -37,6 +37,7 @@
 //! | [`operator`] | what the operator's command requests from the hub |
 //! | [`pin`], [`secret`], [`json`] | pinned keys, secrets that do not leak, strict JSON |
 //! | [`version`] | which of two versions is the newer one |
+//! | [`root_disk`] | data on the root disk of a guest, and what was signed about it |
 //! | [`schema`] | the JSON Schemas of all of these, for export |
 //!
 //! A new wire version is a new module next to the old one, never a changed meaning.
@@ -79,6 +80,7 @@ pub mod release;
 pub mod report;
 pub mod restore;
 pub mod restore_certificate;
+pub mod root_disk;
 pub mod schema;
 pub mod secret;
 pub mod size;

@@ -47,6 +47,7 @@ use crate::job::{HostEpoch, JobReport};
 use crate::net::Ipv4Cidr;
 use crate::operation::OperationView;
 use crate::protection::ProtectionReport;
+use crate::root_disk::RootDiskData;
 use crate::storage::HostRecipient;
 use crate::storage::report::TargetReport;
 
@@ -329,6 +330,10 @@ pub struct GuestReport {
     /// When that image was built, where the image's manifest is on the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub golden_built_at: Option<Timestamp>,
+    /// Data on its root disk outside of volumes, as its controller found it; none where it reported nothing of it. It
+    /// stays behind when the guest is put on a newer image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_disk_data: Option<RootDiskData>,
     /// Its controller, once that said hello.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<ControllerReport>,

@@ -210,6 +210,7 @@ fn guest(number: u32) -> GuestReport {
         volumes: Vec::new(),
         golden: None,
         golden_built_at: None,
+        root_disk_data: None,
         controller: None,
         protection: None,
         conditions: Vec::new(),

@@ -90,6 +90,9 @@ pub struct SignArgs {
         help_heading = "Instead of what waits"
     )]
     pub rebase: Option<GoldenVersion>,
+    /// For --rebase: data on the root disk outside of volumes stays behind, as it is shown, or although it is unknown.
+    #[arg(long, requires = "rebase", help_heading = "Instead of what waits")]
+    pub leave_behind: bool,
     /// Replace the operators file and the policy of the host with these two files. If only one operator signs where two
     /// could, the job waits for a day.
     #[arg(long, num_args = 2, value_names = ["OPERATORS", "POLICY"], help_heading = "Instead of what waits")]

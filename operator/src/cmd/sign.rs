@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use holdfast_protocol::break_glass::WayName;
 use holdfast_protocol::desired::Desired;
-use holdfast_protocol::id::{GuestUid, JobId, TunnelName};
+use holdfast_protocol::id::{GoldenVersion, GuestUid, JobId, TunnelName};
 use holdfast_protocol::job::act::{Act, Sha256Text, Verb, args};
 use holdfast_protocol::job::{Draft, Payload, SignedJob, Target};
 use holdfast_protocol::operator::{DesiredVersion, HostDetail};
@@ -19,7 +19,7 @@ use crate::args::{BackupTier, LossArg, SignArgs};
 use crate::cmd_errors::SealCommandError;
 use crate::error::CliError;
 use crate::hub::Hub;
-use crate::job_draft::{self, JobDraftError};
+use crate::job_draft::{self, JobDraftError, StaysBehind};
 use crate::job_file::{self, JobFile, JobFileError, Overwrite};
 use crate::pins::{self, CheckedHost, ShownHost};
 use crate::screen::Screen;
@@ -164,12 +164,22 @@ fn act(args: &SignArgs, detail: &HostDetail) -> Result<Option<Act>, CliError> {
         return Ok(Some(job_draft::swap(copy, &args.leave, detail.host.name.as_str(), guests)?));
     }
     if let Some(version) = &args.rebase {
-        let goldens = detail.sections.host.as_ref().map(|host| host.goldens.as_slice()).unwrap_or_default();
-        return Ok(Some(job_draft::rebase(version, detail.host.name.as_str(), goldens)?));
+        return Ok(Some(rebase(version, args, detail)?));
     }
     let back = args.roll_back.clone().map(|snapshot| Act::Rollback(args::Rollback { snapshot }));
     let restore = args.restore.clone().map(|archive| Act::Restore(args::Restore { archive }));
     Ok(back.or(restore))
+}
+
+/// The image as the host has it, and what stays behind as the guest reports it.
+fn rebase(version: &GoldenVersion, args: &SignArgs, detail: &HostDetail) -> Result<Act, CliError> {
+    let host = detail.host.name.as_str();
+    let goldens = detail.sections.host.as_ref().map(|host| host.goldens.as_slice()).unwrap_or_default();
+    let guests = detail.sections.guests.as_deref().unwrap_or_default();
+    let given = if args.leave_behind { StaysBehind::Accepted } else { StaysBehind::Refused };
+    let asked = args.what.as_deref().unwrap_or_default();
+    let leaves = job_draft::leaves(host, guests, asked, given, clock::now())?;
+    Ok(job_draft::rebase(version, host, goldens, leaves)?)
 }
 
 /// The order names every customer with guests on the host, as the host reports them: each is asked.

@@ -133,6 +133,7 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
                 "Stays behind",
                 "all that was written to the root disk outside of volumes".to_owned(),
             ));
+            pairs.extend(super::root_disk::signed(&args.leaves).into_iter().map(|line| ("", line)));
             pairs.push((
                 "",
                 format!("with {name}-former: kept, stopped and unplugged, until a person removes it"),

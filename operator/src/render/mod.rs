@@ -25,6 +25,7 @@ pub mod protection;
 pub mod receiver;
 pub mod release;
 pub mod rollout;
+pub mod root_disk;
 #[cfg(test)]
 pub mod samples;
 pub mod sparkline;

@@ -17,6 +17,7 @@ use crate::measure::GuestMeasure;
 use crate::operation::OperationKind;
 use crate::pin::Pin;
 use crate::protection::{Protection, Tier};
+use crate::root_disk::LeftBehind;
 use crate::storage::{Approval, Sealed};
 use crate::text::texts;
 
@@ -183,6 +184,9 @@ acts! {
         version: GoldenVersion,
         /// What its bytes hash to.
         sha256: Sha256Text,
+        /// What the operator knew of the data that stays behind. Data that is not covered prevents it.
+        #[serde(default, skip_serializing_if = "LeftBehind::is_nothing")]
+        leaves: LeftBehind,
     }
     /// Hands a bulk volume to another guest of the same customer. Both guests are stopped.
     ReassignVolume = "reassign_volume", Guest {

@@ -14,6 +14,7 @@ use holdfast_protocol::local::window::{DownStack, Label};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::protection::{Consistency, Protection, Schedule, Tier, Took};
 use holdfast_protocol::report::Health;
+use holdfast_protocol::root_disk::RootDiskData;
 use holdfast_trust::limits::BackupLimits;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -130,6 +131,9 @@ pub struct ReportedConditions {
     /// What only a restart brings into use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart_needed: Option<RestartNeeded>,
+    /// Data on the root disk outside of volumes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_disk: Option<RootDiskData>,
 }
 
 /// A snapshot that one of our operations made and that exists.
