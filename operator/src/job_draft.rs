@@ -152,6 +152,17 @@ pub fn swap(
     host: &str,
     guests: &[GuestReport],
 ) -> Result<Act, JobDraftError> {
+    let leaves = leave.iter().cloned().collect();
+    Ok(Act::SwapGuest(args::SwapGuest { copy: seen_copy(copy, host, guests)?, leaves }))
+}
+
+/// The end of a copy, as the host sees it.
+pub fn discard(copy: &str, host: &str, guests: &[GuestReport]) -> Result<Act, JobDraftError> {
+    Ok(Act::DiscardCopy(args::DiscardCopy { copy: seen_copy(copy, host, guests)? }))
+}
+
+/// A copy as the host sees it, by its name or VMID.
+fn seen_copy(copy: &str, host: &str, guests: &[GuestReport]) -> Result<SeenCopy, JobDraftError> {
     let is =
         |guest: &&GuestReport| guest.name == copy || guest.vmid.is_some_and(|vmid| vmid.to_string() == copy);
     let mut found = guests.iter().filter(|guest| guest.status == GuestStatus::RestoredCopy).filter(is);
@@ -168,8 +179,7 @@ pub fn swap(
         return Err(unseen("its volumes are not reported, so the job would not name them"));
     }
     let fingerprint = Fingerprint { name, customer: None, volumes: one.volumes.iter().cloned().collect() };
-    let leaves = leave.iter().cloned().collect();
-    Ok(Act::SwapGuest(args::SwapGuest { copy: SeenCopy { vmid, fingerprint }, leaves }))
+    Ok(SeenCopy { vmid, fingerprint })
 }
 
 /// A guest on a newer image, with the digest that the host reports of it.

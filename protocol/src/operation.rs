@@ -40,6 +40,8 @@ kinds! {
     Backup = "backup",
     /// Destroys a guest, by an operator's signature.
     Destroy = "destroy",
+    /// Destroys a copy of a guest with its volumes, by an operator's signature.
+    DiscardCopy = "discard_copy",
     /// Removes a snapshot that the agent made.
     ExpireSnapshot = "expire_snapshot",
     /// Makes the root disk or a volume larger.

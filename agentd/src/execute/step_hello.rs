@@ -82,6 +82,7 @@ fn brings_its_token(operation: &Operation) -> bool {
         | Operation::AttachVolume(_)
         | Operation::Backup(_)
         | Operation::Destroy(_)
+        | Operation::DiscardCopy(_)
         | Operation::ExpireSnapshot(_)
         | Operation::Grow(_)
         | Operation::ReassignVolume(_)

@@ -40,6 +40,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
         | Operation::AttachVolume(_)
         | Operation::Backup(_)
         | Operation::Destroy(_)
+        | Operation::DiscardCopy(_)
         | Operation::ExpireSnapshot(_)
         | Operation::Grow(_)
         | Operation::ReassignVolume(_)

@@ -90,6 +90,15 @@ pub struct SignArgs {
         help_heading = "Instead of what waits"
     )]
     pub rebase: Option<GoldenVersion>,
+    /// Destroy this copy of the guest, by name or VMID: a restored one, or what the guest was before a swap or a newer image.
+    #[arg(
+        long,
+        group = "act",
+        requires = "what",
+        value_name = "COPY",
+        help_heading = "Instead of what waits"
+    )]
+    pub discard: Option<String>,
     /// For --rebase: data on the root disk outside of volumes stays behind, as it is shown, or although it is unknown.
     #[arg(long, requires = "rebase", help_heading = "Instead of what waits")]
     pub leave_behind: bool,

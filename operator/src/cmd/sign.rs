@@ -163,6 +163,10 @@ fn act(args: &SignArgs, detail: &HostDetail) -> Result<Option<Act>, CliError> {
         let guests = detail.sections.guests.as_deref().unwrap_or_default();
         return Ok(Some(job_draft::swap(copy, &args.leave, detail.host.name.as_str(), guests)?));
     }
+    if let Some(copy) = args.discard.as_deref() {
+        let guests = detail.sections.guests.as_deref().unwrap_or_default();
+        return Ok(Some(job_draft::discard(copy, detail.host.name.as_str(), guests)?));
+    }
     if let Some(version) = &args.rebase {
         return Ok(Some(rebase(version, args, detail)?));
     }

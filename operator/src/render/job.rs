@@ -74,6 +74,15 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
     }
     match &payload.act {
         Act::DestroyGuest(_) => {}
+        Act::DiscardCopy(args) => {
+            let copy = &args.copy;
+            pairs.push(("Destroys", format!("{}, VMID {}", copy.fingerprint.name, copy.vmid)));
+            pairs.extend(copy.fingerprint.volumes.iter().map(|volume| ("", volume.clone())));
+            pairs.push((
+                "Then",
+                "what is on these volumes is gone; the guest itself is not touched".to_owned(),
+            ));
+        }
         Act::DeleteBackup(args) => {
             pairs.push(("Deletes", args.archive.as_str().to_owned()));
             pairs.extend(listed("Loses", args.loses.iter().map(|loss| loss.as_str().to_owned()).collect()));

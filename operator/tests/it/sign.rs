@@ -254,6 +254,7 @@ async fn operator_jobs_name_the_guest_as_reported() {
             Verb::DeleteBackup,
         ),
         (&["--rebase", "2026.12.1", "--leave-behind"], Verb::RebaseGuest),
+        (&["--discard", "web-copy"], Verb::DiscardCopy),
         (&["--swap", "web-copy"], Verb::SwapGuest),
         (&["--swap", "121", "--leave", "tank:120/vm-120-disk-2.raw"], Verb::SwapGuest),
     ]
@@ -286,6 +287,7 @@ async fn operator_jobs_name_the_guest_as_reported() {
         let code = sign(9, "web", &["--rebase", unsigned, "--leave-behind"]).0.status.code();
         assert_eq!(code, Some(4), "not approved, or not on the host: {unsigned}");
     }
+    assert_eq!(sign(9, "web", &["--discard", "web"]).0.status.code(), Some(4), "a guest is no copy");
     let (oversight, nothing) = sign(9, "web", &["--rebase", "2026.12.1"]);
     assert!(nothing.is_none() && oversight.status.code() == Some(5), "{}", stderr(&oversight));
     assert!(stderr(&oversight).contains("--leave-behind"), "{}", stderr(&oversight));

@@ -156,6 +156,11 @@ acts! {
     }
     /// Destroys a guest with its volumes.
     DestroyGuest = "destroy_guest", Guest {}
+    /// Destroys a copy of a guest with its volumes: a restored one, or what the guest was before a swap or a newer image.
+    DiscardCopy = "discard_copy", Guest {
+        /// The copy, as the operator saw it.
+        copy: SeenCopy,
+    }
     /// Lets a storage target go. It is refused while the only copy of something is on it.
     DetachStorage = "detach_storage", Host {
         /// What is approved, whole.

@@ -101,6 +101,8 @@ pub enum Effect {
     // What loses data, or its protection, or lets strange code see it.
     /// Destroys a guest.
     DestroyGuest,
+    /// Destroys a copy of a guest: a restored one, or what the guest was before.
+    DiscardCopy,
     /// Deletes a backup that the retention in force keeps.
     DeleteBackup,
     /// Takes a volume from one guest and gives it to another of the same customer.
@@ -264,6 +266,7 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::RollBack(RollBack::Itself(guest)) if provenance == Provenance::LocalApi(*guest) => Free,
         Effect::RollBack(_) => NeedsSignature("what was written since the snapshot would be lost"),
         Effect::DestroyGuest | Effect::ShrinkDisk => NeedsSignature("customer data would be lost"),
+        Effect::DiscardCopy => NeedsSignature("what was kept of a guest would be lost"),
         Effect::DeleteBackup => NeedsSignature("a backup would be lost that is kept"),
         Effect::ReassignVolume => NeedsSignature("a guest would lose a volume to another"),
         Effect::SwapGuest => NeedsSignature("a guest would go back to an earlier state"),

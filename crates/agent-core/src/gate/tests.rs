@@ -52,6 +52,7 @@ fn effects() -> Vec<Effect> {
         Effect::RollBack(RollBack::ItselfWithBulk),
         Effect::RollBack(RollBack::Other),
         Effect::DestroyGuest,
+        Effect::DiscardCopy,
         Effect::DeleteBackup,
         Effect::ReassignVolume,
         Effect::SwapGuest,

@@ -68,6 +68,7 @@ pub const fn asked_per_day(kind: OperationKind) -> u32 {
         OperationKind::AdoptGuest
         | OperationKind::AttachVolume
         | OperationKind::Destroy
+        | OperationKind::DiscardCopy
         | OperationKind::Grow
         | OperationKind::ReassignVolume
         | OperationKind::RebaseGuest

@@ -185,6 +185,8 @@ pub struct RestoredCopyRecord {
     pub origin: Origin,
     /// How far it is.
     pub stage: CopyStage,
+    /// When the operation that put it there ended, where that is known.
+    pub since: Option<Timestamp>,
 }
 
 /// How a copy of a guest was made.

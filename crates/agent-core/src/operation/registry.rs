@@ -9,6 +9,7 @@ use super::applied::AppliedBy;
 use super::attach::AttachVolume;
 use super::backup::{Backup, DuePoint};
 use super::destroy::Destroy;
+use super::discard_copy::DiscardCopy;
 use super::power::{Start, Stop};
 use super::provision::Provision;
 use super::prune::PruneBackup;
@@ -159,6 +160,8 @@ operations! {
     PruneBackup(PruneBackup): Light, Guest, makes Nothing, counts never;
     /// Destroys a guest, by a signature.
     Destroy(Box<Destroy>): Light, Guest, makes Nothing, counts never;
+    /// Destroys a copy of a guest, by a signature.
+    DiscardCopy(Box<DiscardCopy>): Light, Guest, makes Nothing, counts never;
     /// Restores a backup of a guest next to it.
     RestoreCopy(Box<RestoreCopy>): Heavy, Guest, makes Copy, counts never;
     /// Tries a backup.

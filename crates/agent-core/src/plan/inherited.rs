@@ -166,6 +166,7 @@ pub(super) fn in_order(inputs: &Inputs<'_>, actions: &mut [Action]) {
         | Operation::AttachVolume(_)
         | Operation::Backup(_)
         | Operation::Destroy(_)
+        | Operation::DiscardCopy(_)
         | Operation::ExpireSnapshot(_)
         | Operation::Grow(_)
         | Operation::ReassignVolume(_)

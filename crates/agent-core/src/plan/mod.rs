@@ -15,6 +15,7 @@
 //! | [`guest_requests`] | what becomes of what guests asked for |
 //! | `deletion` | which backup a signature removes |
 //! | `detach` | what becomes of a signature about a storage target |
+//! | `discard` | whether a signed copy may be destroyed |
 //! | [`new_guest`] | what to do for a guest that is not there |
 //! | `controller` | whether a guest's controller is one that was approved |
 //! | [`conditions`] | what is wrong with the host, by codes of the table |
@@ -69,6 +70,7 @@ pub mod controller_builds;
 mod deletion;
 mod detach;
 mod detached;
+mod discard;
 mod disks;
 pub mod entry;
 pub mod escrow;

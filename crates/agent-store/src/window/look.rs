@@ -77,6 +77,7 @@ impl WindowLook {
                 | Operation::AttachVolume(_)
                 | Operation::Backup(_)
                 | Operation::Destroy(_)
+                | Operation::DiscardCopy(_)
                 | Operation::ExpireSnapshot(_)
                 | Operation::Grow(_)
                 | Operation::ReassignVolume(_)

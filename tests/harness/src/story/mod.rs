@@ -7,6 +7,7 @@
 mod adopt;
 pub(crate) mod backup;
 mod destroy;
+mod discard_copy;
 mod job;
 mod power;
 mod provision;
@@ -174,6 +175,7 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
         OperationKind::Backup => backup::take(),
         OperationKind::QuiescedBackup => quiesced_backup::take(),
         OperationKind::Destroy => destroy::destroy(),
+        OperationKind::DiscardCopy => discard_copy::discard(),
         OperationKind::ReassignVolume => reassign_volume::hand_over(),
         OperationKind::RebaseGuest => rebase_guest::stories(),
         OperationKind::SwapGuest => swap_guest::stories(),
