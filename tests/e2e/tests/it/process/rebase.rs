@@ -14,6 +14,7 @@ use e2e::stage::{HOST, ImageChange};
 use e2e::wait;
 use serde_json::{Value, json};
 
+use super::fire::{Aim, End, Fire};
 use super::stand::{self, Stand, well};
 
 /// The newer image.
@@ -39,6 +40,9 @@ fn with_two_images(change: ImageChange) -> Stand {
     stage.set_up_agent_with(&["--golden", &named]).unwrap();
     stage.enrol_agent().unwrap();
     stage.make_signer("ada").unwrap();
+    // Nobody waits ten minutes here for the end of what was kept.
+    let policy = "version = 1\n[verbs.discard_copy]\ndelay_s = 2\n";
+    std::fs::write(stage.folder().join("agent/policy.toml"), policy).unwrap();
     stand
 }
 
@@ -230,6 +234,26 @@ fn a_signed_guest_comes_to_a_newer_image_and_the_document_follows_without_a_figh
         })
         .unwrap();
     assert_eq!((stand.stage.configurations().unwrap(), stand.stage.tasks().unwrap()), before);
+
+    // The end of the former, by the line that its page shows.
+    let former = printed(&stand, &["guest", "show", "web-former"]);
+    assert!(former.contains(&format!("holdfast sign HOST web --discard {was}")), "{former}");
+    assert!(former.contains("kept since 20"), "{former}");
+    let job = stand.stage.sign(&["web", "--discard", "web-former"], "web", "nobody missed anything").unwrap();
+    stand.stage.job_done(&job).unwrap();
+    let configurations = stand.stage.configurations().unwrap();
+    assert!(!configurations.contains_key(&was), "{configurations:#?}");
+    let images = stand.stage.folder().join("sim/root/mnt/tank/images").join(was.to_string());
+    assert!(!images.exists() || std::fs::read_dir(images).unwrap().next().is_none(), "its disk is freed");
+    let guests = stand
+        .stage
+        .guests_until("the former is gone", |guests| {
+            !guests.iter().any(|guest| guest["name"] == "web-former")
+        })
+        .unwrap();
+    let web = named(&guests, "web");
+    assert!(well(web), "{web:#}");
+    volumes_are_with(&stand, number(web));
 }
 
 #[test]
@@ -284,4 +308,52 @@ fn a_newer_image_that_never_says_hello_is_taken_back_and_the_report_says_why() {
         lines
     };
     assert_eq!(face(&configuration(&stand, was)), face(&before));
+}
+
+/// The moments between the stop of the guest and the change of our records, in order.
+const MOMENTS: [&str; 6] = [
+    "demote_original:after:effect",
+    "move_volume:after:intent",
+    "move_volume:after:effect",
+    "move_volume:after:outcome",
+    "promote_copy:after:effect",
+    "confirm_placed:before:outcome",
+];
+
+#[test]
+fn an_agent_that_is_killed_at_the_moves_carries_the_exchange_on() {
+    let stand = with_two_images(ImageChange::OneMoreFile);
+    let mut fire = Fire::new(stand);
+    let stage = &fire.stand.stage;
+    stage.apply(&document_on(&fire.stand, &older(&fire.stand)), "one guest").unwrap();
+    let web = |reported: &Value| {
+        let guests = reported["sections"]["guests"].as_array().cloned().unwrap_or_default();
+        guests.into_iter().find(|guest| guest["name"] == "web")
+    };
+    // What is signed is what the hub shows, so this life ends when the hub has seen the guest.
+    fire.stand.stage.start_agent(None).unwrap();
+    let was = placed(&fire.stand);
+    write_data(&fire.stand, was);
+    sign(&fire.stand);
+    fire.stand.stage.kill_agent().unwrap();
+
+    let done = |reported: &Value| {
+        let done = rebase(&reported["sections"]).is_some_and(|operation| operation["status"] == "done");
+        done && web(reported).is_some_and(|guest| guest["golden"] == NEWER && well(&guest))
+    };
+    let mut killed = Vec::new();
+    for moment in MOMENTS {
+        if fire.live(&Aim::Name(moment.to_owned()), done) == End::Killed(Some(moment.to_owned())) {
+            killed.push(moment);
+        }
+    }
+    if killed.len() < MOMENTS.len() {
+        let points: Vec<_> = fire.lives.iter().map(|life| &life.points).collect();
+        panic!("killed only at {killed:?}; the points were {points:#?}");
+    }
+    assert_eq!(fire.live(&Aim::Rest, done), End::Rested);
+    let operations = fire.books().operations.values();
+    assert_eq!(operations.filter(|operation| operation.kind == "rebase_guest").count(), 1, "once");
+    fire.stand.stage.start_agent(None).unwrap();
+    exchanged(&fire.stand, was);
 }
