@@ -1,6 +1,6 @@
-//! Volumes and mounts of Docker on the root disk, read from its files.
+//! Volumes and mounts of Docker on the root disk.
 //!
-//! In: Docker's folder, as its daemon keeps it. Out: paths of the guest. Docker is not asked: it may be stopped, and a
+//! In: the files of Docker, as its daemon keeps them. Out: paths of the guest. Docker is not asked: it may be stopped, and a
 //! container that is stopped has data too.
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The end of a copy next to its guest, by a signature that a test made.
+//! Stories of the signed end of a copy.
 
 use agentd::gate::warrant::{Allows, SignedState, Warrant};
 use agentd::model::records::VolumeId;
