@@ -51,13 +51,13 @@ pub enum JobDraftError {
     },
     /// It would be left behind by oversight.
     #[error(
-        "nothing was signed for {guest}: {why}\n{list}\nIt stays behind when the guest is put on a newer image. Move it to a volume \
+        "nothing was signed for {guest}: {why}{list}. It stays behind when the guest is put on a newer image: move it to a volume \
          first, or say --leave-behind"
     )]
     StaysBehind {
         guest: String,
         why: String,
-        /// What is known of it.
+        /// All that is known of it.
         list: String,
     },
     /// No signature helps.
@@ -225,7 +225,10 @@ pub fn leaves(
         (StaysBehind::Refused, Err(uncovered)) => Err(JobDraftError::StaysBehind {
             guest: asked.to_owned(),
             why: uncovered.to_string(),
-            list: render::root_disk::lines(known, now).join("\n"),
+            list: match known {
+                Knowledge::Data(_) => format!(" ({})", render::root_disk::lines(known, now).join("; ")),
+                Knowledge::NoData | Knowledge::Unknown(_) => String::new(),
+            },
         }),
         (StaysBehind::Accepted, _) | (_, Ok(())) => Ok(LeftBehind::accepted(known)),
     }

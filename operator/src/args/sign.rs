@@ -100,7 +100,12 @@ pub struct SignArgs {
     )]
     pub discard: Option<String>,
     /// For --rebase: data on the root disk outside of volumes stays behind, as it is shown, or although it is unknown.
-    #[arg(long, requires = "rebase", help_heading = "Instead of what waits")]
+    #[arg(
+        long,
+        requires = "rebase",
+        conflicts_with_all = ["backup_now", "delete_backup", "discard", "move_volume", "restore", "restore_test", "roll_back", "swap"],
+        help_heading = "Instead of what waits"
+    )]
     pub leave_behind: bool,
     /// Replace the operators file and the policy of the host with these two files. If only one operator signs where two
     /// could, the job waits for a day.

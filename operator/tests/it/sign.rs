@@ -288,7 +288,7 @@ async fn operator_jobs_name_the_guest_as_reported() {
         assert_eq!(code, Some(4), "not approved, or not on the host: {unsigned}");
     }
     assert_eq!(sign(9, "web", &["--discard", "web"]).0.status.code(), Some(4), "a guest is no copy");
-    let (oversight, nothing) = sign(9, "web", &["--rebase", "2026.12.1"]);
+    let (oversight, nothing) = sign(99, "web", &["--rebase", "2026.12.1"]);
     assert!(nothing.is_none() && oversight.status.code() == Some(5), "{}", stderr(&oversight));
     assert!(stderr(&oversight).contains("--leave-behind"), "{}", stderr(&oversight));
     assert_eq!(sign(9, "web", &["--backup-now", "--leave-behind"]).0.status.code(), Some(2));

@@ -1,4 +1,4 @@
-//! Tests of guests that come to a newer image by the real programs.
+//! Tests of guests on a newer image, by the real programs.
 //!
 //! In: a host with two images, and a guest on the older one with data on its disks. An operator signs with the real command,
 //! and hub, agent and the guest's own controller do the rest. Out: where guest, volumes and former container are
