@@ -32,7 +32,7 @@ use crate::task::escrow_notice::{NoticeSettings, Notifier};
 use crate::task::http_post::{WebhookError, WebhookSettings};
 use crate::task::reload::{Reload, ReloadSource};
 use crate::task::webhook::Forwarder;
-use crate::task::{database_check, deadman, rollouts, upkeep, usage, watcher};
+use crate::task::{database_check, deadman, rollouts, upkeep, usage, watcher, work_orders};
 
 mod admin;
 
@@ -235,6 +235,7 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     tasks.spawn(notifier.run(stopped.clone()));
     tasks.spawn(deadman::run(store.clone(), alerts.clone(), Arc::clone(&start.clock), stopped.clone()));
     tasks.spawn(rollouts::run(store.clone(), Arc::clone(&start.clock), stopped.clone()));
+    tasks.spawn(work_orders::run(store.clone(), Arc::clone(&start.clock), stopped.clone()));
     let timer = AlertTimer::new(store.clone(), Arc::clone(&start.clock), folder);
     let (checked, database) = watch::channel(DatabaseState::default());
     let clock = Arc::clone(&start.clock);

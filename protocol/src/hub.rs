@@ -3,6 +3,7 @@
 pub mod alert_calls;
 pub mod calls;
 pub mod openapi;
+pub mod order_calls;
 pub mod release_calls;
 pub mod rollout_calls;
 
@@ -10,7 +11,7 @@ use calls::Call;
 
 /// All calls, by table.
 pub const TABLES: &[&[Call]] =
-    &[calls::CALLS, alert_calls::CALLS, release_calls::CALLS, rollout_calls::CALLS];
+    &[calls::CALLS, alert_calls::CALLS, order_calls::CALLS, release_calls::CALLS, rollout_calls::CALLS];
 
 /// All calls.
 pub fn calls() -> impl Iterator<Item = &'static Call> {

@@ -37,6 +37,7 @@
 //! | [`operator`] | what the operator's command requests from the hub |
 //! | [`pin`], [`secret`], [`json`] | pinned keys, secrets that do not leak, strict JSON |
 //! | [`version`] | which of two versions is the newer one |
+//! | [`work_order`] | what the hub may order from a host without a signature |
 //! | [`schema`] | the JSON Schemas of all of these, for export |
 //!
 //! A new wire version is a new module next to the old one, never a changed meaning.
@@ -86,6 +87,7 @@ pub mod storage;
 mod text;
 pub mod usage;
 pub mod version;
+pub mod work_order;
 
 #[cfg(test)]
 mod boundary_tests;

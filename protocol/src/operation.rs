@@ -56,6 +56,8 @@ kinds! {
     PruneBackup = "prune_backup",
     /// Changes CPU, memory, swap or marks.
     Reconfigure = "reconfigure",
+    /// Shuts a running guest down and starts it again, by a work order.
+    RestartGuest = "restart_guest",
     /// Restores a backup of a guest as a copy, under another number.
     RestoreCopy = "restore_copy",
     /// Restores a backup into a scratch guest to see whether it comes back.

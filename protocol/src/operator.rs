@@ -19,6 +19,10 @@
 //! | `POST /v1/hosts/{id or name}/jobs` | [`JobSubmit`] | [`JobView`] |
 //! | `GET /v1/hosts/{id or name}/jobs/{id}` | | [`JobDetail`] |
 //! | `POST /v1/hosts/{id or name}/jobs/{id}/withdraw` | | [`JobView`] |
+//! | `GET /v1/hosts/{id or name}/work-orders` | | [`Page`] of [`crate::work_order::WorkOrderView`], newest first |
+//! | `POST /v1/hosts/{id or name}/work-orders` | [`crate::work_order::WorkOrderRequest`] | [`crate::work_order::WorkOrderView`] |
+//! | `GET /v1/hosts/{id or name}/work-orders/{id}` | | [`crate::work_order::WorkOrderDetail`] |
+//! | `POST /v1/hosts/{id or name}/work-orders/{id}/cancel` | | [`crate::work_order::WorkOrderView`] |
 //! | `GET /v1/operators` | | [`Page`] of [`OperatorView`], for admins |
 //! | `POST /v1/operators` | [`OperatorRequest`] | [`OperatorMade`], for admins |
 //! | `POST /v1/operators/{name}/revoke` | | [`OperatorView`], for admins |

@@ -49,6 +49,7 @@ use crate::operation::OperationView;
 use crate::protection::ProtectionReport;
 use crate::storage::HostRecipient;
 use crate::storage::report::TargetReport;
+use crate::work_order::WorkOrderReport;
 
 /// A report is at most 1 MiB.
 pub const REPORT_BYTES_MAX: usize = 1024 * 1024;
@@ -102,6 +103,9 @@ pub struct Sections {
     /// Pending upgrades and a due restart of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updates: Option<UpdatesSection>,
+    /// What became of work orders: those that are open, and the last ones that ended. Left out where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders: Option<Vec<WorkOrderReport>>,
 }
 
 impl Sections {
@@ -120,6 +124,7 @@ impl Sections {
             && self.conditions.is_none()
             && self.hardware.is_none()
             && self.updates.is_none()
+            && self.orders.is_none()
     }
 
     /// What of `self` differs from `before`.
@@ -141,6 +146,7 @@ impl Sections {
             conditions: changed(&self.conditions, &before.conditions),
             hardware: changed(&self.hardware, &before.hardware),
             updates: changed(&self.updates, &before.updates),
+            orders: changed(&self.orders, &before.orders),
         }
     }
 
@@ -163,6 +169,7 @@ impl Sections {
         lay(&mut self.conditions, changed.conditions);
         lay(&mut self.hardware, changed.hardware);
         lay(&mut self.updates, changed.updates);
+        lay(&mut self.orders, changed.orders);
     }
 }
 

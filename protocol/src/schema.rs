@@ -19,7 +19,7 @@ fn named<T: JsonSchema>(name: &'static str) -> Named {
 pub fn all() -> Vec<Named> {
     use crate::{
         alert, bootstrap, break_glass, checkin, desired, enrol, envelope, escrow, golden, guest_audit,
-        host_label, local, operation, operator, release, restore, restore_certificate,
+        host_label, local, operation, operator, release, restore, restore_certificate, work_order,
     };
     vec![
         named::<alert::AcknowledgeRequest>("alert-acknowledge"),
@@ -123,6 +123,10 @@ pub fn all() -> Vec<Named> {
         named::<restore_certificate::CertificateView>("restore-certificate-view"),
         named::<restore::WithdrawRequest>("withdraw-request"),
         named::<operator::WhoAmI>("whoami"),
+        named::<work_order::WorkOrderView>("work-order"),
+        named::<work_order::WorkOrderDetail>("work-order-detail"),
+        named::<work_order::WorkOrderRequest>("work-order-request"),
+        named::<work_order::OrderText>("work-order-text"),
     ]
 }
 

@@ -59,6 +59,7 @@ const fn other(context: &Context<'_>) -> ErrorCode {
         | Operation::PruneBackup(_)
         | Operation::Reconfigure(_)
         | Operation::RestoreCopy(_)
+        | Operation::RestartGuest(_)
         | Operation::RestoreTest(_)
         | Operation::RollBack(_)
         | Operation::Snapshot(_)

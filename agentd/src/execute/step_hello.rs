@@ -90,6 +90,7 @@ fn brings_its_token(operation: &Operation) -> bool {
         | Operation::PruneBackup(_)
         | Operation::Reconfigure(_)
         | Operation::RestoreCopy(_)
+        | Operation::RestartGuest(_)
         | Operation::RestoreTest(_)
         | Operation::RollBack(_)
         | Operation::Snapshot(_)

@@ -49,6 +49,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
         | Operation::PruneBackup(_)
         | Operation::Reconfigure(_)
         | Operation::RestoreCopy(_)
+        | Operation::RestartGuest(_)
         | Operation::RestoreTest(_)
         | Operation::RollBack(_)
         | Operation::Start(_)

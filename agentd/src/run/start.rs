@@ -45,6 +45,7 @@ use crate::port::target_probe::TargetProbe;
 use crate::settings::Settings;
 use crate::task::admin_socket::StatusTask;
 use crate::task::break_glass::{BreakGlassTask, SharedStatus};
+use crate::task::diagnostics::{self, DiagnosticsTask};
 use crate::task::escrow::{EscrowTask, HubCopies};
 use crate::task::guest_audit::GuestAuditTask;
 use crate::task::hardware::HardwareTask;
@@ -232,7 +233,14 @@ fn start_tellers(
         contact: wires.contact.subscribe(),
     };
     let metrics = metrics_source(parts, wires);
+    let reader = diagnostics::Reader {
+        sections: wires.sections.subscribe(),
+        tasks: diagnostics::tasks_of(&parts.pve),
+        clock: Arc::clone(&parts.clock),
+    };
+    let readings = DiagnosticsTask { store: parts.store.clone(), reader: reader.clone() };
     let status = StatusTask {
+        reader,
         host: parts.identity.enrolled.host_id,
         own: parts.own.clone(),
         hub: parts.identity.hub.clone(),
@@ -256,6 +264,11 @@ fn start_tellers(
         clock: Arc::clone(&parts.clock),
     };
     let (for_report, for_status, for_watchdog) = (stop.clone(), stop.clone(), stop.clone());
+    let for_readings = stop.clone();
+    tasks.spawn(async move {
+        readings.run(for_readings).await;
+        "diagnostics"
+    });
     tasks.spawn(async move {
         report.run(for_report).await;
         "report"

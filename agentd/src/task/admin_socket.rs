@@ -26,6 +26,7 @@ mod restore_tests;
 
 pub use fields::spent_claim;
 
+use super::diagnostics::Reader;
 use super::metrics::MetricsSource;
 use super::stop::Stop;
 use crate::execute::failpoint::Failpoints;
@@ -66,6 +67,8 @@ pub struct StatusTask {
     /// What a lost host left, if this one took its place.
     pub handed: HandOverFolder,
     pub sections: watch::Receiver<Arc<Sections>>,
+    /// Reads named things of the host.
+    pub reader: Reader,
     /// What the page of metrics is made of.
     pub metrics: MetricsSource,
     /// What the reconcile loop last saw.
@@ -177,6 +180,7 @@ impl StatusTask {
             Question::Fields { guest } => self.fields(&guest).await,
             Question::RestoreTests { guest } => self.restore_tests(&guest).await,
             Question::Metrics => Answer::Metrics(self.metrics.page()),
+            Question::Diagnose { name, guest } => Answer::Diagnosed(self.reader.text(name, guest).await),
             Question::Parked => reported(self.waiting().await.map(Answer::Parked)),
             Question::Forgive { guest } => {
                 let done = self.store.forgive_starts(vec![guest], Forgiven::By(by), self.clock.now()).await;
@@ -261,6 +265,7 @@ mod tests {
     use crate::port::clock::RealClock;
     use crate::task::stop;
     use crate::task::usage::UsageQueue;
+    use holdfast_protocol::work_order::DiagnosticName;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_running_agent_reports_and_a_dead_one_does_not() {
@@ -303,6 +308,11 @@ mod tests {
             helper: Helper::shipped(),
             local_api: ([127, 0, 0, 1], 1).into(),
             handed: HandOverFolder::of(&state),
+            reader: Reader {
+                sections: sections.clone(),
+                tasks: Arc::new(|| Box::pin(async { Err("no Proxmox".to_owned()) })),
+                clock: Arc::clone(&clock),
+            },
             sections,
             view,
             lines: watch::channel(ProgressLines::new()).1,
@@ -339,6 +349,9 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(code(Question::Retry { operation, entries: 1 }), ErrorCode::NotFound);
+        let diagnose = Question::Diagnose { name: DiagnosticName::Locks, guest: None };
+        let Ok(Answer::Diagnosed(text)) = put(diagnose) else { panic!("no text") };
+        assert!(text.starts_with("locks at ") && text.contains("not known: no Proxmox"), "{text}");
         assert_eq!(code(Question::RestoreTests { guest: "web-1".to_owned() }), ErrorCode::NotFound);
         let forget = |reason: &str| Question::Forget { operation, entries: 1, reason: reason.to_owned() };
         assert_eq!(code(forget("cleared by hand")), ErrorCode::NotFound);

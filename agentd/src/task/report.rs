@@ -238,6 +238,7 @@ impl ReportTask {
             None => (None, None),
         };
         let jobs = self.store.job_reports().await?;
+        let orders = self.store.order_reports(self.clock.now()).await?;
         let (codes, targets) = (self.store.escrow().await?, self.store.storage_targets().await?);
         let now = self.clock.now();
         let trusted = view.anchor.map_or(now, |anchor| anchor.at(self.clock.monotonic()).at);
@@ -299,6 +300,7 @@ impl ReportTask {
             conditions,
             hardware: hardware.section.clone(),
             updates: hardware.updates.clone(),
+            orders,
         })
     }
 }

@@ -265,6 +265,7 @@ fn leaves(entry: &ParkedEntry) -> &'static str {
         | OperationKind::PruneBackup
         | OperationKind::Reconfigure
         | OperationKind::RestoreCopy
+        | OperationKind::RestartGuest
         | OperationKind::RestoreTest
         | OperationKind::RollBack
         | OperationKind::Snapshot

@@ -166,6 +166,7 @@ pub(super) fn append(
     audit_event(transaction, after, entry)?;
     if after.status().is_end() || matches!(entry.event, Event::Reopened { .. }) {
         super::job_end::follow(transaction, after, entry.at)?;
+        super::work_order::follow(transaction, after, entry.at)?;
     }
     Ok(())
 }

@@ -178,6 +178,7 @@ pub fn report(kind: Kind) -> anyhow::Result<CheckinRequest> {
         coverage,
         sections,
         usage: Vec::new(),
+        diagnostic: None,
     };
     let bytes = serde_json::to_vec(&request).context("a report")?.len();
     if kind == Kind::Changed && !(3_500..=4_700).contains(&bytes) {

@@ -41,6 +41,7 @@ mod rollouts;
 mod turns;
 mod usage;
 mod usage_inbox;
+mod work_orders;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -228,6 +229,9 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/hosts/{host}/jobs", get(jobs::list).post(jobs::leave))
         .route("/v1/hosts/{host}/jobs/{job}", get(jobs::show))
         .route("/v1/hosts/{host}/jobs/{job}/withdraw", post(jobs::withdraw))
+        .route("/v1/hosts/{host}/work-orders", get(work_orders::list).post(work_orders::make))
+        .route("/v1/hosts/{host}/work-orders/{order}", get(work_orders::show))
+        .route("/v1/hosts/{host}/work-orders/{order}/cancel", post(work_orders::cancel))
         .route("/v1/enrollment-requests", get(enrollment_requests::list))
         .route("/v1/enrollment-requests/{id}/approve", post(enrollment_requests::approve))
         .route("/v1/enrollment-requests/{id}/refuse", post(enrollment_requests::refuse))

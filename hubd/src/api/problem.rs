@@ -23,6 +23,7 @@ use crate::domain::readmission::ReadmitError;
 use crate::domain::release::ReleasePutError;
 use crate::domain::release_offer::OfferError;
 use crate::domain::rollout::action::ActionError;
+use crate::domain::work_order::WorkOrderError;
 use crate::store::OperatorError;
 use crate::store::{
     AcknowledgeError, EnrollmentRequestError, EscrowError, InviteRequestError, PlanRolloutError, RedeemError,
@@ -371,6 +372,12 @@ impl From<PutError> for ApiError {
 
 impl From<JobQueueError> for ApiError {
     fn from(error: JobQueueError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+impl From<WorkOrderError> for ApiError {
+    fn from(error: WorkOrderError) -> Self {
         Self::new(error.code(), error.to_string())
     }
 }

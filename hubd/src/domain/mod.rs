@@ -23,6 +23,7 @@
 //! | [`rollout`] | which hosts of a rollout are offered a release, and when the next wave opens |
 //! | [`summary`] | the part of a report that the host list shows |
 //! | [`usage`] | what is kept of the use of hosts and guests |
+//! | [`work_order`] | the states of work orders, and their bounds |
 
 pub mod alerting;
 pub mod audit_claim;
@@ -47,3 +48,4 @@ pub mod retry;
 pub mod rollout;
 pub mod summary;
 pub mod usage;
+pub mod work_order;

@@ -47,6 +47,7 @@ mod schema;
 mod settled;
 mod usage;
 mod webhook;
+mod work_orders;
 mod writer;
 
 use std::path::{Path, PathBuf};

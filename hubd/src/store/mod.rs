@@ -38,6 +38,7 @@ mod restores;
 mod rollouts;
 mod usage;
 mod webhook;
+mod work_orders;
 
 use std::sync::Arc;
 
@@ -75,8 +76,8 @@ pub use operators::{NewOperator, OperatorError, OperatorRecord, Operators, Token
 pub use outbox::{DeliveryEnd, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, TestError};
 pub use prune::{
     ALERT_LOG_KEPT, ANSWERS_KEPT, AUDIT_RECORDS_KEPT, CERTIFICATES_KEPT, DELIVERIES_KEPT,
-    ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, SILENCES_KEPT,
-    VERSIONS_KEPT,
+    ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, READINGS_KEPT,
+    SILENCES_KEPT, VERSIONS_KEPT, WORK_ORDERS_KEPT,
 };
 pub use release_offers::ReleaseOffers;
 pub use releases::{AskingHost, NewRelease, ReleaseRecord, Releases};
@@ -89,6 +90,7 @@ pub use restores::{NewRestore, Redeemed, RestoreError, RestoreRedemption, Restor
 pub use rollouts::{PlanRolloutError, ROLLOUTS_MAX, Rollouts};
 pub use usage::{Thinned, Usage, UsageQuery};
 pub use webhook::{Outgoing, WebhookQueue};
+pub use work_orders::{NewWorkOrder, WorkOrderDone, WorkOrderFilter, WorkOrders};
 
 use crate::authority::{AgentKey, IssueError, Issued};
 
@@ -134,6 +136,7 @@ pub trait Store:
     + SignedJobs
     + Usage
     + WebhookQueue
+    + WorkOrders
 {
     /// Changes at every commit that wrote an event.
     fn events_written(&self) -> watch::Receiver<u64>;

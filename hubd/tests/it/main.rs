@@ -50,4 +50,5 @@ mod store;
 mod strangers;
 mod tls;
 mod webhook;
+mod work_orders;
 mod world;

@@ -381,6 +381,7 @@ impl Host {
             coverage: Coverage::Full,
             sections,
             usage: Vec::new(),
+            diagnostic: None,
         }
     }
 

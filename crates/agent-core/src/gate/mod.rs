@@ -182,6 +182,9 @@ pub enum Provenance {
     Schedule,
     /// A job whose signature was checked.
     SignedJob,
+    /// An order of the hub without a signature. It passes what no schedule would need a signature for, and of that only
+    /// what orders are for.
+    WorkOrder,
     /// Recovery after a crash or a failed step, by the journal of this operation.
     Journal(OperationId),
     /// The agent's record of scratch guests.
@@ -222,10 +225,21 @@ pub enum Verdict {
 #[must_use]
 pub fn gate(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict {
     match base(effect, provenance, approved) {
+        Verdict::Free if provenance == Provenance::WorkOrder && !is_for_orders(effect) => {
+            Verdict::Forbidden("no work order does this: sign a job for it")
+        }
         // A checked signature is for exactly its target; the provenance says that it was checked.
         Verdict::NeedsSignature(_) if provenance == Provenance::SignedJob => Verdict::Free,
         verdict => verdict,
     }
+}
+
+/// What a stolen hub may order. Each of these has a limit of its own.
+const fn is_for_orders(effect: &Effect) -> bool {
+    matches!(
+        effect,
+        Effect::Backup | Effect::Snapshot | Effect::TryBackup | Effect::StopOrRestart | Effect::Start
+    )
 }
 
 fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict {

@@ -160,7 +160,7 @@ pub enum TakenBy {
     Guest,
     /// The agent, before something that may go wrong.
     Agent,
-    /// An operator's job.
+    /// An operator, by a job or a work order.
     Job,
     /// The guest's policy.
     Schedule,

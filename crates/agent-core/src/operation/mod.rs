@@ -13,7 +13,7 @@
 //! | [`reassign_volume`] | a volume for another guest, by a signature |
 //! | [`rebase_guest`] | a guest on a newer image, by a signature |
 //! | [`provision`] | making a guest |
-//! | `power` | *start*, *stop* |
+//! | `power` | *start*, *stop*, *restart_guest* |
 //! | [`sizes`] | *reconfigure*, *grow* |
 //! | [`snapshot`] | *snapshot*, *expire_snapshot* |
 //! | [`roll_back`] | *roll_back* |
@@ -61,7 +61,7 @@ pub use applied::AppliedBy;
 pub use attach::AttachVolume;
 pub use backup::{Backup, Begun, DuePoint};
 pub use destroy::Destroy;
-pub use power::{Start, Stop};
+pub use power::{RestartGuest, Start, Stop};
 pub use provision::{Image, MissingGuest, Provision, Source, VmidRequest, Whence};
 pub use prune::{Deletion, PruneBackup, PruneBy};
 pub use quiesced_backup::QuiescedBackup;

@@ -9,7 +9,7 @@ use super::applied::AppliedBy;
 use super::attach::AttachVolume;
 use super::backup::{Backup, DuePoint};
 use super::destroy::Destroy;
-use super::power::{Start, Stop};
+use super::power::{RestartGuest, Start, Stop};
 use super::provision::Provision;
 use super::prune::PruneBackup;
 use super::quiesced_backup::QuiescedBackup;
@@ -139,6 +139,8 @@ operations! {
     Start(Start): Light, Guest, makes Nothing, counts never;
     /// Stops a guest.
     Stop(Stop): Light, Guest, makes Nothing, counts always;
+    /// Shuts a running guest down and starts it again. Work orders have a limit of their own.
+    RestartGuest(RestartGuest): Light, Guest, makes Nothing, counts never;
     /// Changes CPU, memory, swap, or puts protection back.
     Reconfigure(Reconfigure): Light, Guest, makes Nothing, counts sometimes;
     /// Makes one disk larger.

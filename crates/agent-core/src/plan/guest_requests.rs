@@ -14,12 +14,13 @@ use jiff::SignedDuration;
 
 use super::existing_guest::foreign;
 use super::made::Made;
-use super::{Action, Context, schedule};
+use super::{Action, Context, schedule, work_orders};
 use crate::gate::{Effect, Provenance, RollBack as Back, Verdict, gate};
 use crate::model::limits;
 use crate::model::observed::Detail;
 use crate::model::records::{Access, GuestRecord, Place, SnapshotRecord, TakenBy};
 use crate::model::request::{Ask, BackupsSpent, QueuedRequest};
+use crate::operation::lane::waits_in;
 use crate::operation::registry::rules;
 use crate::operation::{
     BulkRule, ExpireSnapshot, ExpiryWhy, Operation, QuiescedBackup, RollBack, Snapshot, Target,
@@ -59,11 +60,12 @@ pub(super) fn judge(context: &Context<'_>) -> Vec<RequestDecision> {
     let (mut backups, mut others): (BTreeSet<GuestUid>, BTreeSet<GuestUid>) = Default::default();
     let judged = |request: &&QueuedRequest| {
         // No request overtakes one that is no backup.
-        if others.contains(&request.guest) {
+        let lane = waits_in(&request.ask, request.guest);
+        if others.contains(&lane) {
             return false;
         }
         let is_backup = rules(request.ask.kind()).weight.is_backup();
-        if is_backup { &mut backups } else { &mut others }.insert(request.guest)
+        if is_backup { &mut backups } else { &mut others }.insert(lane)
     };
     let requests = context.inputs.records.requests.iter();
     requests
@@ -92,6 +94,9 @@ fn too_old(context: &Context<'_>, request: &QueuedRequest) -> Option<ErrorBody> 
 }
 
 fn begin(context: &Context<'_>, request: &QueuedRequest) -> Result<Action, Stays> {
+    if let Ask::Ordered(order) = &request.ask {
+        return work_orders::begin(context, request, order);
+    }
     let uid = request.guest;
     if let Some(parked) = context.parked.get(&uid) {
         let text = format!("{} of this guest was parked: an operator must look first", parked.kind.as_str());
@@ -198,6 +203,7 @@ fn build(context: &Context<'_>, request: &QueuedRequest, target: Target) -> Resu
             let bound = still.bound(*bound).map_err(Stays::Refused)?;
             Operation::QuiescedBackup(QuiescedBackup { backup, bound })
         }
+        Ask::Ordered(_) => return Err(refused(ErrorCode::Internal, "an order is planned elsewhere")),
     })
 }
 

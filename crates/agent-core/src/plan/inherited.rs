@@ -174,6 +174,7 @@ pub(super) fn in_order(inputs: &Inputs<'_>, actions: &mut [Action]) {
         | Operation::PruneBackup(_)
         | Operation::Reconfigure(_)
         | Operation::RestoreCopy(_)
+        | Operation::RestartGuest(_)
         | Operation::RestoreTest(_)
         | Operation::RollBack(_)
         | Operation::Snapshot(_)

@@ -8,6 +8,7 @@ use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::operation::OperationView;
 use holdfast_protocol::protection::{Tier, TierTested, Took};
 use holdfast_protocol::report::{FieldState, GuestReport, Sections};
+use holdfast_protocol::work_order::DiagnosticName;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +68,13 @@ pub enum Question {
     },
     /// The metrics of this host.
     Metrics,
+    /// One named reading of the host.
+    Diagnose {
+        name: DiagnosticName,
+        /// Only of this guest.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        guest: Option<GuestUid>,
+    },
     /// The operations that wait for a person.
     Parked,
     /// Take up the guests of the lost host whose place this one took.
@@ -111,6 +119,8 @@ pub enum Answer {
     RestoreTests(Box<GuestTests>),
     /// The metrics of this host, in Prometheus' text format.
     Metrics(String),
+    /// The text of a reading.
+    Diagnosed(String),
     /// The operations that wait for a person.
     Parked(Waiting),
     /// It was done; this is the operation's state now.

@@ -85,6 +85,7 @@ impl WindowLook {
                 | Operation::PruneBackup(_)
                 | Operation::Reconfigure(_)
                 | Operation::RestoreCopy(_)
+                | Operation::RestartGuest(_)
                 | Operation::RestoreTest(_)
                 | Operation::RollBack(_)
                 | Operation::Snapshot(_)
@@ -100,7 +101,8 @@ impl WindowLook {
                 Ask::Snapshot { .. }
                 | Ask::ExpireSnapshot { .. }
                 | Ask::RollBack { .. }
-                | Ask::Backup { .. } => QuiesceBound::usual(),
+                | Ask::Backup { .. }
+                | Ask::Ordered(_) => QuiesceBound::usual(),
             },
         }
     }

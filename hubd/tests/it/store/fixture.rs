@@ -132,6 +132,8 @@ pub fn checkin(host: HostId, generation: u32, sequence: u64) -> Checkin {
         summary: Summary::default(),
         conditions: ReportedConditions::default(),
         jobs: Vec::new(),
+        orders: Vec::new(),
+        diagnostic: None,
         at: at(5),
         correlation: CORRELATION,
     }

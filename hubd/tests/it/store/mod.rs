@@ -16,6 +16,7 @@ mod releases;
 mod restore_certificates;
 mod rollouts;
 mod usage;
+mod work_orders;
 
 use self::fixture::Fixture;
 
@@ -98,4 +99,9 @@ engine! {
         guest_agents_are_asked_for_in_the_documents_of_a_wave;
     restore_certificates:
         a_restore_certificate_is_countersigned_once_and_two_are_kept;
+    work_orders:
+        an_order_is_passed_on_until_its_host_speaks_of_it_and_ends_once
+        an_order_is_taken_back_by_its_host_and_expires_without_one
+        orders_are_bounded_listed_by_state_and_deleted
+        texts_of_readings_are_kept_few_and_for_a_time;
 }

@@ -162,6 +162,7 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
         OperationKind::PruneBackup => prune::prune(),
         OperationKind::Start => power::start(),
         OperationKind::Stop => power::stop(),
+        OperationKind::RestartGuest => power::restart(),
         OperationKind::UpdateController => update_controller::stories(),
         OperationKind::Reconfigure => size::reconfigure(),
         OperationKind::RestoreCopy => restore_copy::stories(),
