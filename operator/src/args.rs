@@ -18,6 +18,7 @@ mod certificate;
 mod ends;
 mod escrow;
 mod host;
+mod order;
 mod release;
 mod rollout;
 mod sign;
@@ -28,6 +29,7 @@ pub use certificate::{CertificateArgs, CertificateCommand};
 pub use ends::EndOrNow;
 pub use escrow::EscrowCommand;
 pub use host::{HostCommand, LabelTerm, PinArgs, RestoreArgs, WindowArgs, WithdrawArgs};
+pub use order::{OneOrder, OrderArgs, OrderCommand};
 pub use release::{ManifestArgs, ReleaseCommand, VerifyArgs};
 pub use rollout::{PlanArgs, RolloutCommand};
 pub use sign::{BackupTier, KeyArgs, LossArg, SignArgs};
@@ -95,6 +97,9 @@ pub enum Command {
     /// Signed jobs: submit, list, follow, cancel.
     #[command(subcommand)]
     Job(JobCommand),
+    /// Work orders: backups, snapshots, restarts and readings now, which need no signature.
+    #[command(subcommand)]
+    Order(OrderCommand),
     /// Releases of Holdfast: manifests, signatures, and what the hub has for its hosts.
     #[command(subcommand)]
     Release(ReleaseCommand),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use holdfast_protocol::audit::ChainError;
 use holdfast_protocol::enrol::InviteError;
-use holdfast_protocol::id::{HostName, ReceiverName, TargetName};
+use holdfast_protocol::id::{HostName, ReceiverName, TargetName, WorkOrderId};
 use holdfast_protocol::release::window::WindowError;
 use holdfast_protocol::restore_certificate::CertificateError;
 use holdfast_protocol::storage::HostRecipient;
@@ -201,4 +201,23 @@ pub enum HostLabelError {
         "no host has the labels {label}, and nothing was changed: see `holdfast host list --label {label}`"
     )]
     NoHost { label: String },
+}
+
+/// Why a work order that was followed did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum OrderError {
+    /// It came to nothing.
+    #[error("order {order} failed on {host}: {problem}")]
+    Failed { host: String, order: WorkOrderId, problem: String },
+    /// It was taken back.
+    #[error("order {order} of {host} was cancelled before it began")]
+    Cancelled { host: String, order: WorkOrderId },
+    /// It could not begin.
+    #[error("order {order} of {host} could not begin in its time: order it anew, with a longer --within")]
+    Expired { host: String, order: WorkOrderId },
+    /// Not there in time.
+    #[error(
+        "order {order} of {host} has not ended after {seconds} s; it continues: see `holdfast order show {host} {order}`"
+    )]
+    TimedOut { host: String, order: WorkOrderId, seconds: u64 },
 }

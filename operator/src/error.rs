@@ -3,7 +3,9 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredError;
 
-use crate::cmd_errors::{CertificateCommandError, HostLabelError, ReceiverTestError, SealCommandError};
+use crate::cmd_errors::{
+    CertificateCommandError, HostLabelError, OrderError, ReceiverTestError, SealCommandError,
+};
 use crate::config::ConfigError;
 use crate::document_file::DocumentFileError;
 use crate::hub::HubError;
@@ -78,6 +80,9 @@ pub enum CliError {
     /// A receiver of alerts that did not take a test.
     #[error(transparent)]
     ReceiverTest(#[from] ReceiverTestError),
+    /// A work order.
+    #[error(transparent)]
+    Order(#[from] OrderError),
     /// A file of a release, or its manifest.
     #[error(transparent)]
     ReleaseFile(#[from] ReleaseFileError),
@@ -231,7 +236,9 @@ impl CliError {
             Self::HostLabel(HostLabelError::Twice { .. } | HostLabelError::Windows(_)) => USAGE,
             Self::JobDraft(JobDraftError::OtherDocument { .. }) => CONFLICT,
             Self::Seal(SealCommandError::OtherRecipient { .. }) => CONFLICT,
-            Self::OtherHost { .. } | Self::JobCancelled { .. } => CONFLICT,
+            Self::OtherHost { .. }
+            | Self::JobCancelled { .. }
+            | Self::Order(OrderError::Cancelled { .. }) => CONFLICT,
             Self::ReleaseVerify(ReleaseVerifyError::Refused { .. }) => REFUSED,
             Self::ReleaseVerify(ReleaseVerifyError::Threshold { .. }) => USAGE,
             Self::ReleaseSign(ReleaseSignError::OtherManifest { .. } | ReleaseSignError::Twice { .. }) => {
@@ -240,6 +247,7 @@ impl CliError {
             Self::RefusedByAgent { .. } | Self::NeedsSignature { .. } | Self::JobRefused { .. } => REFUSED,
             Self::TimedOut { .. }
             | Self::JobTimedOut { .. }
+            | Self::Order(OrderError::TimedOut { .. })
             | Self::ReceiverTest(ReceiverTestError::TimedOut { .. }) => TIMED_OUT,
             _ => FAILED,
         }

@@ -14,6 +14,7 @@ mod host_label;
 mod job;
 mod login;
 mod operator;
+mod order;
 mod pin;
 mod receiver_test;
 mod release;
@@ -74,6 +75,7 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
         Command::Sign(args) => sign::run(*args, &hub, &folder, screen).await,
         Command::Release(command) => release::run(command, &hub, screen).await,
         Command::Rollout(command) => rollout::run(command, &hub, screen).await,
+        Command::Order(command) => order::run(command, &hub, screen).await,
         Command::Job(command) => job::run(command, &hub, &folder, screen).await,
         Command::Audit(AuditCommand::Verify { file, host }) => {
             audit::run(&file, host.as_deref().map(|host| (host, &hub)), screen).await

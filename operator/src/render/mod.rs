@@ -21,6 +21,7 @@ pub mod job;
 pub mod login;
 pub mod mute;
 pub mod operator;
+pub mod order;
 pub mod protection;
 pub mod receiver;
 pub mod release;

@@ -11,6 +11,7 @@ mod audit;
 mod certificate;
 mod escrow;
 mod fake_hub;
+mod order;
 mod read_commands;
 mod release;
 mod rollout;
