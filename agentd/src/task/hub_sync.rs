@@ -201,7 +201,8 @@ impl HubSync {
         let report = if hold_back(begun).is_zero() { Delivery::Changes } else { Delivery::Nothing };
         let now = self.now().await?;
         let reporting = exchange.next(&now, report);
-        let diagnostic = self.store.waiting_text().await?;
+        // By itself: with a long report it would be more than the hub takes.
+        let diagnostic = if reporting.is_news() { None } else { self.store.waiting_text().await? };
         let wait_s = if reporting.is_news() || diagnostic.is_some() { 0 } else { WAIT_S };
         let request = CheckinRequest { usage: self.usage.batch(), diagnostic, ..request(&reporting, &now) };
         let of_jobs = reporting.sections.jobs.as_ref().is_some_and(|jobs| !jobs.is_empty());

@@ -22,6 +22,9 @@ use crate::{clock, render};
 /// The agent reports a change within seconds.
 const POLL: Duration = Duration::from_secs(1);
 
+/// So long a text is waited for after its order ended. It may also be gone.
+const TEXT_WAIT: Duration = Duration::from_secs(15);
+
 /// With `--wait`, a started order is followed for a day at most.
 const WAIT_MAX_S: u64 = 86_400;
 
@@ -154,7 +157,7 @@ async fn watch(
     timeout_s: u64,
     screen: &Screen,
 ) -> Result<(), CliError> {
-    let (begin, mut said) = (Instant::now(), None);
+    let (begin, mut said, mut ended) = (Instant::now(), None, None);
     loop {
         let found = detail(hub, host, order).await?;
         let line = render::clean(&render::order::line(&found.order));
@@ -162,7 +165,13 @@ async fn watch(
             screen.note(&line);
             said = Some(line);
         }
-        if found.order.state.is_end() {
+        let ended_for = if found.order.state.is_end() {
+            ended.get_or_insert_with(Instant::now).elapsed()
+        } else {
+            Duration::ZERO
+        };
+        let text_comes = is_text_due(&found) && ended_for < TEXT_WAIT;
+        if found.order.state.is_end() && !text_comes {
             screen.show(&found, |found, _| render::order::detail(found, clock::now()))?;
             return end(host, &found.order);
         }
@@ -172,6 +181,12 @@ async fn watch(
         }
         sleep(POLL).await;
     }
+}
+
+/// Whether its text is on its way: it comes with the check-in after the report.
+fn is_text_due(found: &WorkOrderDetail) -> bool {
+    let is_reading = matches!(found.order.act, OrderAct::CollectDiagnostics { .. });
+    is_reading && found.order.state == WorkOrderState::Succeeded && found.text.is_none()
 }
 
 fn end(host: &str, order: &WorkOrderView) -> Result<(), CliError> {

@@ -1,4 +1,4 @@
-//! Work orders: what the hub may order from a host without a signature.
+//! Work orders: what the hub orders without a signature.
 //!
 //! What comes in: one act of a closed list, and how long the order may wait. What goes out: how far it is, its phases,
 //! the end of its log and its result. An order names an act, never a procedure or a command. Deliberately absent:

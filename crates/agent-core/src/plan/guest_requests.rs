@@ -12,13 +12,11 @@ use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{GuestUid, OperationId, SnapshotName};
 use jiff::SignedDuration;
 
-use super::existing_guest::foreign;
-use super::made::Made;
+use super::proved_guest::{Stays, provably_ours, refused};
 use super::{Action, Context, schedule, work_orders};
 use crate::gate::{Effect, Provenance, RollBack as Back, Verdict, gate};
 use crate::model::limits;
-use crate::model::observed::Detail;
-use crate::model::records::{Access, GuestRecord, Place, SnapshotRecord, TakenBy};
+use crate::model::records::{SnapshotRecord, TakenBy};
 use crate::model::request::{Ask, BackupsSpent, QueuedRequest};
 use crate::operation::lane::waits_in;
 use crate::operation::registry::rules;
@@ -39,19 +37,6 @@ pub enum Answer {
     /// It becomes this operation as soon as its lane has a place.
     Begin(Box<Action>),
     Refuse(ErrorBody),
-}
-
-/// Why a request does not begin.
-#[derive(Debug)]
-pub(super) enum Stays {
-    /// What keeps it passes.
-    Waits,
-    /// Nothing that passes keeps it.
-    Refused(ErrorBody),
-}
-
-pub(super) fn refused(code: ErrorCode, text: impl Into<String>) -> Stays {
-    Stays::Refused(ErrorBody::new(code, text))
 }
 
 /// Judges the first request of every guest; and where that is a backup, which may have to wait for those of other guests,
@@ -126,37 +111,6 @@ fn begin(context: &Context<'_>, request: &QueuedRequest) -> Result<Action, Stays
         reason: format!("its guest asked for it (request {})", request.serial),
         growth: None,
     })
-}
-
-/// The guest, when record, number, mark and volumes agree, its access is not frozen and it is not locked.
-pub(super) fn provably_ours(context: &Context<'_>, uid: GuestUid) -> Result<Target, Stays> {
-    let records = context.inputs.records;
-    let place = records.guests.binary_search_by_key(&uid, |record| record.uid);
-    let record = place.ok().and_then(|place| records.guests.get(place));
-    let Some((record, made)) = record.and_then(|record| Some((record, made(record)?))) else {
-        return Err(refused(ErrorCode::NotFound, "this guest is not there any more"));
-    };
-    if record.access == Access::Frozen {
-        return Err(refused(ErrorCode::Frozen, "this guest's access is frozen: an operator must look"));
-    }
-    // Not listed, or not readable: that may pass, and nothing is concluded from it.
-    let seen = context.inputs.observed.guests.get(&made.vmid).ok_or(Stays::Waits)?;
-    let Detail::Known(facts) = &seen.detail else { return Err(Stays::Waits) };
-    if let Some(why) = foreign(&made, facts) {
-        let text = format!("the guest on the node is not provably this one ({why}): an operator must look");
-        return Err(refused(ErrorCode::ForeignGuest, text));
-    }
-    if seen.lock.is_some() {
-        return Err(Stays::Waits);
-    }
-    Ok(Target { uid, name: record.name.clone(), vmid: made.vmid })
-}
-
-fn made(record: &GuestRecord) -> Option<Made<'_>> {
-    match &record.place {
-        Place::Made { vmid, volumes, .. } => Some(Made { guest: None, record, vmid: *vmid, volumes }),
-        Place::Nowhere | Place::Making { .. } | Place::Gone { .. } => None,
-    }
 }
 
 fn build(context: &Context<'_>, request: &QueuedRequest, target: Target) -> Result<Operation, Stays> {

@@ -45,6 +45,7 @@
 //! | [`offsite`] | how the answers of a backup server are judged |
 //! | [`storage_entry_actions`] | what a signed job left to do to that entry |
 //! | [`controller_builds`] | which builds of the guest agent the host needs |
+//! | `proved_guest` | which guest a request is about, and why it does not begin |
 //! | `work_orders` | what becomes of what the hub ordered |
 //! | `update` | which guest exchanges its controller next |
 //! | `trial` | which backup is tried next |
@@ -102,6 +103,7 @@ pub mod posture;
 mod print;
 pub mod protect;
 pub mod protection_details;
+mod proved_guest;
 mod questions;
 mod rate_limit;
 pub mod read_only_entry;

@@ -11,7 +11,7 @@ use holdfast_protocol::job::act::args;
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 use holdfast_trust::Accepted;
 
-use super::guest_requests::{Stays, refused};
+use super::proved_guest::{Stays, refused};
 use super::{Context, bulk, golden, placement, vmid};
 use crate::gate::warrant::Warrant;
 use crate::model::observed::GuestFacts;

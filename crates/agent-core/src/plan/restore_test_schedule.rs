@@ -24,7 +24,7 @@ use holdfast_protocol::size::TestDays;
 use holdfast_trust::Accepted;
 use jiff::{SignedDuration, Timestamp};
 
-use super::guest_requests::{Stays, refused};
+use super::proved_guest::{Stays, refused};
 use super::restore_test_status::Tested;
 use super::schedule::facts::{Promised, ScheduleFacts, known, promised};
 use super::schedule::memory::{KeptJudgements, NextTest, Waits};

@@ -10,7 +10,7 @@ use holdfast_protocol::job::Act;
 use holdfast_protocol::job::act::args;
 use holdfast_trust::Accepted;
 
-use super::guest_requests::{Stays, refused};
+use super::proved_guest::{Stays, refused};
 use super::signed_state::{action, proved};
 use super::{
     Action, Context, Inputs, adopt, deletion, detach, placement, protect, rebase, restore_test_schedule,

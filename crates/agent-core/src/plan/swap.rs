@@ -11,7 +11,7 @@ use holdfast_protocol::job::act::args;
 use holdfast_protocol::report::Running;
 use holdfast_trust::Accepted;
 
-use super::guest_requests::{Stays, refused};
+use super::proved_guest::{Stays, refused};
 use super::signed_state::same_volumes;
 use super::{Context, bulk};
 use crate::gate::job_validation::whole_copy;

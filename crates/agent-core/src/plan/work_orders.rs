@@ -14,7 +14,7 @@ use holdfast_protocol::report::Running;
 use holdfast_protocol::work_order::RestartTiming;
 use jiff::SignedDuration;
 
-use super::guest_requests::{Stays, provably_ours, refused};
+use super::proved_guest::{Stays, provably_ours, refused};
 use super::{Action, Context, maintenance, restore_test_schedule, schedule};
 use crate::gate::{Provenance, Verdict, gate};
 use crate::model::limits;

@@ -5,7 +5,7 @@ use holdfast_protocol::job::act::args;
 
 use super::*;
 use crate::operation::Target;
-use crate::plan::guest_requests::Stays;
+use crate::plan::proved_guest::Stays;
 use crate::plan::rebase::{Parts, parts};
 
 fn newer(world: &mut World) {

@@ -1,4 +1,4 @@
-//! Tests of work orders in the plan: what begins, what waits, what comes to nothing.
+//! Tests of work orders in the plan.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::protection::Tier;
