@@ -67,8 +67,10 @@ async fn an_order_that_fails_ends_with_its_reason_and_the_command_with_an_error(
     assert!(stderr(&output).contains("failed on box1: too many today [QUOTA]"), "{}", stderr(&output));
     let reading =
         json!({ "order": ID, "read_at": "2026-11-27T12:00:00Z", "text": "lock backup on web-1\u{1b}[2J" });
+    let other = ID.replace("019d", "019e");
+    let path = format!("GET /v1/hosts/box1/work-orders/{other}");
     hub.on(&path, Reply::Data(json!({ "order": order("succeeded", &Value::Null), "text": reading })));
-    let shown = stdout(&hub.holdfast(&["order", "show", "box1", ID]));
+    let shown = stdout(&hub.holdfast(&["order", "show", "box1", &other]));
     assert!(shown.contains("lock backup on web-1") && !shown.contains('\u{1b}'), "{shown}");
     let list = format!("GET /v1/hosts/{HOST}/work-orders?state=pending");
     hub.on("GET /v1/hosts/box1", Reply::Data(host()));
