@@ -7,10 +7,7 @@ use rusqlite::{OptionalExtension as _, params};
 use super::columns::{Id, Text, Time};
 use super::writer::Tx;
 use crate::authority::Issued;
-use crate::store::CertificateRecord;
-
-/// How often a host without a desired document polls, in seconds.
-const POLL_WITHOUT_DOCUMENT_S: u32 = 30;
+use crate::store::{CertificateRecord, POLL_WITHOUT_DOCUMENT_S};
 
 /// Whether a host that is not revoked has this name.
 pub(super) fn name_is_taken(tx: &Tx<'_>, name: &HostName) -> rusqlite::Result<bool> {

@@ -13,10 +13,7 @@ use crate::authority::AgentKey;
 use crate::domain::event::EventKind;
 use crate::domain::identity::HostStatus;
 use crate::domain::readmission::{NameUse, ReadmitError, RevokedRecord, judge};
-use crate::store::{By, EnrollmentRequestError, Issue};
-
-/// Revoked hosts shown per name.
-const NAMESAKES_MAX: u32 = 3;
+use crate::store::{By, EnrollmentRequestError, Issue, REVOKED_NAMESAKES_SHOWN};
 
 /// A readmission that an operator approved.
 pub(super) struct Readmission<'a> {
@@ -86,7 +83,10 @@ pub(super) fn namesakes(connection: &Connection, name: &HostName) -> rusqlite::R
             seen_at: row.get::<_, Option<Time>>(1)?.map(|at| at.0),
         })
     };
-    connection.prepare_cached(sql)?.query_map(params![name.as_str(), NAMESAKES_MAX], read)?.collect()
+    connection
+        .prepare_cached(sql)?
+        .query_map(params![name.as_str(), REVOKED_NAMESAKES_SHOWN], read)?
+        .collect()
 }
 
 /// What an operator decided.

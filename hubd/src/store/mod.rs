@@ -11,6 +11,7 @@
 
 mod alerts;
 mod audit_heads;
+mod bounds;
 mod certificates;
 mod checkin;
 mod checkin_request;
@@ -36,6 +37,7 @@ mod restore_certificates;
 mod restore_orders;
 mod restores;
 mod rollouts;
+mod threads;
 mod usage;
 mod webhook;
 
@@ -54,6 +56,10 @@ pub use alerts::{
     SilenceRequestError,
 };
 pub use audit_heads::AuditHeads;
+pub use bounds::{
+    EPOCHS_MAX, FAILING_TRIES, MAINTENANCE_MAX, NOTICES_WAITING_MAX, POLL_WITHOUT_DOCUMENT_S,
+    REVOKED_NAMESAKES_SHOWN, ROLLOUT_DECISIONS_MAX, SAMPLE_OLD, THINNED_S,
+};
 pub use certificates::CertificateRecord;
 pub use checkin::{CheckinReply, Checkins, Update};
 pub use checkin_request::{Checkin, SectionTexts};
@@ -87,6 +93,7 @@ pub use restore_orders::{
 };
 pub use restores::{NewRestore, Redeemed, RestoreError, RestoreRedemption, RestoreRequestError, Restores};
 pub use rollouts::{PlanRolloutError, ROLLOUTS_MAX, Rollouts};
+pub use threads::WriterThread;
 pub use usage::{Thinned, Usage, UsageQuery};
 pub use webhook::{Outgoing, WebhookQueue};
 

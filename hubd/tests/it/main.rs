@@ -32,6 +32,9 @@ mod metrics;
 mod notices;
 mod openapi;
 mod operators;
+mod postgres;
+#[path = "../../../tests/support/postgres.rs"]
+mod postgres_server;
 mod process;
 mod prometheus;
 mod readmission;

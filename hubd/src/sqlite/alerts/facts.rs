@@ -15,10 +15,7 @@ use super::super::columns::{Id, Text, Time};
 use super::super::rollouts::held_rollout;
 use super::rows::ScopeColumn;
 use crate::domain::alerting::own::{HostFacts, HubFacts, IdentityUse};
-use crate::store::OwnFacts;
-
-/// Tries without success from which on a receiver counts as failing.
-const TRIES_MAX: u32 = 3;
+use crate::store::{FAILING_TRIES, OwnFacts};
 
 const COLUMNS: &str = "id, status = 'frozen',
     (SELECT min(at) FROM audit_breaks WHERE host = hosts.number AND ended_at IS NULL)";
@@ -138,7 +135,7 @@ fn failing(connection: &Connection) -> rusqlite::Result<Vec<(ReceiverName, Times
                    (SELECT max(number) FROM alert_deliveries
                     WHERE receiver = last.receiver AND outcome IN ('delivered', 'refused', 'given_up'))";
     let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map([TRIES_MAX], |row| {
+    let rows = statement.query_map([FAILING_TRIES], |row| {
         Ok((row.get::<_, Text<ReceiverName>>(0)?.0, row.get::<_, Time>(1)?.0, row.get::<_, String>(2)?))
     })?;
     let mut found: BTreeMap<ReceiverName, (Timestamp, String)> = BTreeMap::new();

@@ -35,10 +35,9 @@ use crate::domain::rollout::next::{Decision, apply, next};
 use crate::domain::rollout::plan::plan;
 use crate::domain::rollout::rate::newly_offered;
 use crate::domain::rollout::{Rollout, view};
-use crate::store::{By, PlanRolloutError, ROLLOUTS_MAX, Rollouts, StoreError, WriteError};
-
-/// Decisions of one round: each wave settles and opens once, and the last one finishes.
-const DECISIONS_MAX: usize = 100;
+use crate::store::{
+    By, PlanRolloutError, ROLLOUT_DECISIONS_MAX, ROLLOUTS_MAX, Rollouts, StoreError, WriteError,
+};
 
 fn shown(kept: &KeptRollout, now: Timestamp) -> RolloutView {
     let stage = &kept.rollout.stage;
@@ -174,7 +173,7 @@ fn evaluate(tx: &Tx<'_>, number: u32, now: Timestamp, correlation: CorrelationId
     let Some(mut kept) = one(tx, number, now)? else { return Ok(()) };
     rows::keep_reports(tx, &kept)?;
     let before = kept.rollout.stage.clone();
-    for _ in 0..DECISIONS_MAX {
+    for _ in 0..ROLLOUT_DECISIONS_MAX {
         let decision = next(&kept.rollout, &kept.hosts, now);
         let (version, wave) =
             (kept.version, view::open_view(&kept.rollout.stage).map_or(0, |open| open.number));
