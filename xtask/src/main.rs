@@ -28,6 +28,7 @@ mod package;
 mod packages;
 mod page;
 mod planted;
+mod postgres;
 mod release;
 mod schedules;
 mod schemas;
