@@ -4,8 +4,8 @@
 //! error. `run` is here; every command that a person runs is in `agent-admin`.
 
 use agent_admin::{
-    audit, break_glass, doctor, enroll, escrow, golden, metrics, parked, recover, recovery, release, rescue,
-    restore_tests, setup, status, storage, unfreeze,
+    audit, break_glass, diagnose, doctor, enroll, escrow, golden, metrics, parked, recover, recovery,
+    release, rescue, restore_tests, setup, status, storage, unfreeze,
 };
 use clap::{Parser, Subcommand};
 use holdfast_manual::Section;
@@ -34,6 +34,8 @@ enum Command {
     Doctor(doctor::DoctorArguments),
     /// Show the state of the running agent, its guests and its work.
     Status(status::StatusArguments),
+    /// Read one named thing of this host as a bounded text, as the hub can order it.
+    Diagnose(diagnose::DiagnoseArguments),
     /// Print the metrics of this host, in Prometheus' text format.
     Metrics(metrics::MetricsArguments),
     /// Show the results of restore tests, and whether restores take longer than before.
@@ -82,6 +84,9 @@ pub enum CommandError {
     /// `status`.
     #[error(transparent)]
     Status(#[from] status::StatusCommandError),
+    /// `diagnose`.
+    #[error(transparent)]
+    Diagnose(#[from] diagnose::DiagnoseError),
     /// `parked`.
     #[error(transparent)]
     Parked(#[from] parked::ParkedError),
@@ -133,6 +138,7 @@ impl CommandError {
             Self::Setup(error) => error.exit_code(),
             Self::Doctor(error) => error.exit_code(),
             Self::Status(error) => error.exit_code(),
+            Self::Diagnose(error) => error.exit_code(),
             Self::Parked(error) => error.exit_code(),
             Self::Escrow(error) => error.exit_code(),
             Self::Recover(error) => error.exit_code(),
@@ -175,6 +181,7 @@ fn dispatch(command: Command) -> Result<(), CommandError> {
         Command::Enroll(arguments) => Ok(enroll::run(arguments)?),
         Command::Escrow(command) => Ok(escrow::run(&command)?),
         Command::Status(arguments) => Ok(status::run(&arguments)?),
+        Command::Diagnose(arguments) => Ok(diagnose::run(&arguments)?),
         Command::Storage(command) => storage::run(&command).map_err(CommandError::Storage),
         Command::Parked(arguments) => Ok(parked::run(&arguments)?),
         Command::Recover(arguments) => Ok(recover::run(&arguments)?),

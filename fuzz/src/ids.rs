@@ -3,6 +3,7 @@
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
+use holdfast_protocol::filter::{FILTER_BYTES_MAX, GuestFilter, HostFilter};
 use holdfast_protocol::generation::ContentHash;
 use holdfast_protocol::id::*;
 use holdfast_protocol::job::act::{ArchiveText, Sha256Text};
@@ -36,6 +37,8 @@ pub fn target(data: &[u8]) {
     one::<Ipv4Cidr>(text, 18);
     one::<Pin>(text, 76);
     one::<ContentHash>(text, 64);
+    written_again::<GuestFilter>(text);
+    written_again::<HostFilter>(text);
     if let Ok(at) = UtcSecond::try_from(text.to_owned()) {
         assert_eq!(at.to_string(), text);
         assert_eq!(UtcSecond::new(at.at()), Ok(at));
@@ -77,4 +80,14 @@ where
         }
         Err(error) => assert!(error.to_string().len() < 2_000),
     }
+}
+
+/// A filter has more than one way to be written; what is read of its own text is the same filter.
+fn written_again<T: FromStr + Display + Debug + PartialEq>(text: &str)
+where
+    T::Err: Debug,
+{
+    let Ok(read) = text.parse::<T>() else { return };
+    assert!(text.len() <= FILTER_BYTES_MAX);
+    assert_eq!(read.to_string().parse::<T>().unwrap(), read, "{text:?}");
 }

@@ -1,6 +1,8 @@
-//! Fuzzed payloads and drafts.
+//! Fuzzed payloads, drafts and approvals for all hosts.
 
-use holdfast_protocol::job::{Draft, LIFE_MAX_S, Order, Payload};
+use holdfast_protocol::job::act::Verb;
+use holdfast_protocol::job::all_hosts::APPROVAL_LIFE_MAX_S;
+use holdfast_protocol::job::{Draft, HostEpoch, ImageApproval, LIFE_MAX_S, Order, Ordered, Payload, Target};
 use serde_json::Value;
 
 use crate::round::Unique;
@@ -11,6 +13,7 @@ use crate::round::Unique;
 /// When a rule does not hold.
 pub fn target(data: &[u8]) {
     draft(data);
+    approval(data);
     let payload = match Payload::parse(data) {
         Ok(payload) => payload,
         Err(error) => return assert!(!error.code().as_str().is_empty() && !error.to_string().is_empty()),
@@ -41,6 +44,23 @@ pub fn target(data: &[u8]) {
         reason: payload.reason.clone(),
     };
     assert_eq!(draft.ordered(order), payload);
+}
+
+/// What names no host approves one image, and is nothing else.
+fn approval(data: &[u8]) {
+    let Ok(approval) = ImageApproval::parse(data) else {
+        return assert!(!matches!(Ordered::parse(data), Ok(Ordered::AllHosts(_))), "read in two ways");
+    };
+    assert!(serde_json::from_slice::<Unique>(data).is_ok(), "a key stands twice");
+    assert!(Payload::parse(data).is_err(), "for all hosts, and for one");
+    assert_eq!(Ordered::parse(data).expect("it is one"), Ordered::AllHosts(approval.clone()));
+    let text = approval.to_json().expect("it can be written");
+    assert_eq!(ImageApproval::parse(text.as_bytes()).expect("it can be read"), approval);
+    let life = approval.expires_at.second() - approval.not_before.second();
+    assert!((1..=APPROVAL_LIFE_MAX_S).contains(&life));
+    let host = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a02".parse().expect("an id");
+    let payload = approval.for_host(host, HostEpoch::new(1)).expect("a job of a host");
+    assert_eq!((payload.act.verb(), payload.target), (Verb::ApproveRelease, Target::Host {}));
 }
 
 fn draft(data: &[u8]) {

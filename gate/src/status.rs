@@ -35,7 +35,12 @@ fn text(settings: &Settings, state: &SlotsState) -> String {
     for slot in Slot::ALL {
         let role = match (&state.trial, state.confirmed) {
             (Some(trial), _) if trial.slot == slot => {
-                format!("on trial, {} more starts", trial.starts_left)
+                let ended = agent_slots::state::REBOOTS.saturating_sub(trial.reboots_left);
+                let with_machine = match ended {
+                    0 => String::new(),
+                    many => format!("; {many} that ended with the machine are not counted"),
+                };
+                format!("on trial, {} more starts{with_machine}", trial.starts_left)
             }
             (_, Some(confirmed)) if confirmed == slot => "confirmed".to_owned(),
             (_, _) => String::new(),

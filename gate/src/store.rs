@@ -1,14 +1,15 @@
 //! The state file, written whole or not at all.
 //!
 //! In: a state. Out: the file, synced with its folder before anything is done by it. One lock is held over reading,
-//! deciding and writing.
+//! deciding and writing. How often the machine ended a start of the build on trial is in a second file, which a gate of
+//! before does not look for. It is written first, so a power cut between the two makes that number higher, never lower.
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use agent_slots::SlotsState;
+use agent_slots::{SlotsState, TrialReboots};
 use held_files::held_folder::{Given, HeldError, HeldFolder};
 use holdfast_protocol::json::{self, JsonError};
 use rustix::fs::{FlockOperation, flock};
@@ -17,6 +18,7 @@ use rustix::fs::{FlockOperation, flock};
 const BYTES_MAX: usize = 128 * 1024;
 
 const STATE: &str = "state.json";
+const REBOOTS: &str = "reboots.json";
 const LOCK: &str = "lock";
 
 /// Why the state was not read or written.
@@ -102,9 +104,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn read(&self) -> Result<Stored, StoreError> {
-        let Some(bytes) = bytes(&self.folder)? else { return Ok(Stored::Absent) };
+        let Some(bytes) = bytes(&self.folder, STATE)? else { return Ok(Stored::Absent) };
         match json::parse::<SlotsState>("the state of the slots", &bytes, BYTES_MAX) {
-            Ok(state) => Ok(Stored::State(Box::new(state))),
+            Ok(state) => Ok(Stored::State(Box::new(state.with_reboots(reboots(&self.folder))))),
             Err(error) => {
                 self.folder
                     .write(OsStr::new("state.damaged"), &bytes, 0o600, Given::Kept)
@@ -119,14 +121,34 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; the state before is untouched then.
     pub fn write(&self, state: &SlotsState) -> Result<(), StoreError> {
-        let mut bytes = serde_json::to_vec_pretty(state).map_err(StoreError::Form)?;
+        let reboots = state.trial_reboots();
+        if let Some(reboots) = &reboots {
+            self.put(REBOOTS, reboots)?;
+        }
+        self.put(STATE, state)?;
+        if reboots.is_none() {
+            // It is of a trial that ended, and counts for none: the state is stored whatever becomes of it.
+            drop(self.folder.remove(OsStr::new(REBOOTS)));
+        }
+        Ok(())
+    }
+
+    fn put(&self, name: &str, value: &impl serde::Serialize) -> Result<(), StoreError> {
+        let mut bytes = serde_json::to_vec_pretty(value).map_err(StoreError::Form)?;
         bytes.push(b'\n');
-        self.folder.write(OsStr::new(STATE), &bytes, 0o644, Given::Kept).map_err(StoreError::Write)
+        self.folder.write(OsStr::new(name), &bytes, 0o644, Given::Kept).map_err(StoreError::Write)
     }
 }
 
-fn bytes(folder: &HeldFolder) -> Result<Option<Vec<u8>>, StoreError> {
-    let file = folder.file(OsStr::new(STATE)).map_err(|error| StoreError::Read(error.into()))?;
+/// One that cannot be read says nothing, and is no reason not to start: the build on trial has its starts, and as many
+/// reboots as at first.
+fn reboots(folder: &HeldFolder) -> Option<TrialReboots> {
+    let bytes = bytes(folder, REBOOTS).ok().flatten()?;
+    json::parse("the reboots of a trial", &bytes, BYTES_MAX).ok()
+}
+
+fn bytes(folder: &HeldFolder, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    let file = folder.file(OsStr::new(name)).map_err(|error| StoreError::Read(error.into()))?;
     let Some(file) = file else { return Ok(None) };
     let mut bytes = Vec::new();
     file.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(StoreError::Read)?;
@@ -143,9 +165,10 @@ pub fn look(path: &Path) -> Result<Option<SlotsState>, StoreError> {
         Err(error) if error.is_missing() => return Ok(None),
         Err(source) => return Err(StoreError::Folder { path: path.to_owned(), source }),
     };
-    let Some(bytes) = bytes(&folder)? else { return Ok(None) };
-    let state = json::parse("the state of the slots", &bytes, BYTES_MAX);
-    state.map(Some).map_err(|error| {
+    let Some(bytes) = bytes(&folder, STATE)? else { return Ok(None) };
+    let state = json::parse::<SlotsState>("the state of the slots", &bytes, BYTES_MAX);
+    let reboots = reboots(&folder);
+    state.map(|state| Some(state.with_reboots(reboots))).map_err(|error| {
         StoreError::Read(std::io::Error::new(std::io::ErrorKind::InvalidData, json::chain(&error)))
     })
 }

@@ -1,7 +1,8 @@
 //! The watch over a running build, until there is a verdict.
 //!
-//! In: the state, and the answer of the agent every two seconds, of a build on trial or of the one that was put back. Out: the verdict, stored before anything is done by it; a
-//! restart of the agent after a verdict against a build. It ends when nothing is watched. Killed, it is started again by
+//! In: the state, and the answers of the agent every two seconds, of a build on trial or of the one that was put back.
+//! Out: the verdict, stored before anything is done by it; a restart of the agent after a verdict against a build, and
+//! after its offer was withdrawn. It ends when nothing is watched. Killed, it is started again by
 //! systemd, and takes a whole health window anew; the deadline goes on.
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use agent_slots::health::{Evidence, Verdict, Watch, judge};
 use agent_slots::machine::{Event, next};
 use agent_slots::start::{Program, choose_settled};
 use agent_slots::state::{FailReason, SlotsState};
+use agent_slots::withdrawal::TrialWithdrawal;
 use holdfast_protocol::json::chain;
 
 use crate::failpoint::{self, Point};
@@ -43,6 +45,16 @@ pub fn run(settings: &Settings) -> Result<(), GateError> {
         let now = clock::moment()?;
         // Before the first start of this boot no time has passed.
         let elapsed = state.watched_since().and_then(|began| now.since(began)).unwrap_or(0);
+        // A build that is asked is on trial and runs: it can end its own trial and nothing else.
+        let answered = matches!(evidence, Evidence::Answered(_));
+        let withdrawal =
+            (answered && state.trial.is_some()).then(|| agent::withdrawal(settings, &should_run));
+        if let Some(withdrawal) = withdrawal.flatten() {
+            restarted = true;
+            conclude(settings, &state, Conclusion::Withdrawn(withdrawal), &evidence)?;
+            std::thread::sleep(settings.look_every);
+            continue;
+        }
         let verdict;
         (watch, verdict) = judge(&watch, settings.rules, &evidence, elapsed, now.seconds);
         match verdict {
@@ -53,10 +65,10 @@ pub fn run(settings: &Settings) -> Result<(), GateError> {
                 }
                 std::thread::sleep(settings.look_every);
             }
-            Verdict::Good => conclude(settings, &state, None, &evidence)?,
+            Verdict::Good => conclude(settings, &state, Conclusion::Good, &evidence)?,
             Verdict::Bad(reason) => {
                 restarted = true;
-                conclude(settings, &state, Some(reason), &evidence)?;
+                conclude(settings, &state, Conclusion::Bad(reason), &evidence)?;
             }
         }
     }
@@ -96,11 +108,19 @@ fn program(settings: &Settings, state: &SlotsState) -> Result<PathBuf, GateError
     Ok(program_path(settings, settled.unwrap_or(Program::Packaged)))
 }
 
+/// What a look came to.
+enum Conclusion {
+    Good,
+    Bad(FailReason),
+    /// The build on trial says that its offer was withdrawn.
+    Withdrawn(TrialWithdrawal),
+}
+
 /// Stores a verdict and acts by it. Where it cannot be stored, it is found again at the next look.
 fn conclude(
     settings: &Settings,
     watched: &SlotsState,
-    bad: Option<FailReason>,
+    conclusion: Conclusion,
     evidence: &Evidence,
 ) -> Result<(), GateError> {
     let store = Store::lock(&settings.paths.slots)?;
@@ -111,19 +131,29 @@ fn conclude(
     }
     let version = state.trial_build().map(|build| build.version.to_string());
     let at = Some(clock::wall());
-    let event = match (bad, &state.trial) {
-        (None, Some(_)) => Event::Confirmed,
-        (None, None) => Event::BackHealthy,
-        (Some(reason), Some(_)) => Event::Failed { reason, at },
-        (Some(reason), None) => Event::BackFailed(reason),
+    let event = match (conclusion, &state.trial) {
+        (Conclusion::Good, Some(_)) => Event::Confirmed,
+        (Conclusion::Good, None) => Event::BackHealthy,
+        (Conclusion::Bad(reason), Some(_)) => Event::Failed { reason, at },
+        (Conclusion::Bad(reason), None) => Event::BackFailed(reason),
+        (Conclusion::Withdrawn(TrialWithdrawal { manifest, reason }), _) => {
+            Event::Withdrawn { manifest, reason, at }
+        }
     };
-    let restart = matches!(event, Event::Failed { .. }) && *evidence != Evidence::Stopped;
+    let taken_back = matches!(event, Event::Failed { .. } | Event::Withdrawn { .. });
+    let restart = taken_back && *evidence != Evidence::Stopped;
     let text = match (&event, version) {
         (Event::Confirmed, Some(version)) => {
             format!("version {version} is confirmed: it is the floor from now on")
         }
         (Event::Failed { reason, .. }, Some(version)) => {
             format!("version {version} failed and is taken back: {reason}")
+        }
+        (Event::Withdrawn { reason, .. }, Some(version)) => {
+            format!(
+                "the trial of version {version} is ended, since its offer was withdrawn: {}",
+                reason.as_str()
+            )
         }
         (Event::BackFailed(reason), _) => {
             format!("the build that was put back is not healthy either: {reason}")

@@ -25,6 +25,7 @@ use crate::decide::{Cause, Claim, Doubt, Next, SetUp, Situation, decide};
 use crate::own_program;
 use crate::paths::Paths;
 use crate::restart;
+use crate::root_disk;
 use crate::state::{self, Mode, Schema, State};
 use crate::status_file;
 use crate::update::Own;
@@ -60,6 +61,7 @@ pub struct Control {
     state: State,
     health: Health,
     restart: restart::Watch,
+    root_disk: root_disk::Watch,
     /// Receives each hello that was answered.
     serving: watch::Sender<Option<Serving>>,
 }
@@ -95,6 +97,7 @@ impl Control {
             state,
             health: Health::Well,
             restart: restart::Watch::default(),
+            root_disk: root_disk::Watch::default(),
             serving,
         }
     }
@@ -212,6 +215,7 @@ impl Control {
             unwell: status.unwell(),
             upgrade: upgrade::load(&self.paths).last,
             restart_needed: self.restart.needed(&self.paths),
+            root_disk: self.root_disk.latest(&self.paths),
             boot_id: self.boot_id.clone(),
             build: self.build.clone(),
         };

@@ -39,6 +39,7 @@ mod program;
 mod quiesce;
 mod restart;
 mod restore_test;
+mod root_disk;
 mod run;
 mod stacks;
 mod state;

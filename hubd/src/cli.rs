@@ -9,6 +9,7 @@ use holdfast_protocol::operator::Role;
 
 use crate::settings::PublicUrl;
 
+mod db;
 mod operator;
 mod serve;
 mod step_down;
@@ -43,9 +44,29 @@ enum Command {
         /// The folder of the hub.
         #[arg(long, env = "HOLDFAST_HUB_DIR", global = true, default_value = ".")]
         dir: PathBuf,
+        /// The settings file of the hub [default: hub.toml in the folder, if it exists].
+        #[arg(long, env = "HOLDFAST_HUB_CONFIG", global = true)]
+        config: Option<PathBuf>,
         #[command(subcommand)]
         command: OperatorCommand,
     },
+    /// The PostgreSQL database that the settings name.
+    Db {
+        /// The folder of the hub.
+        #[arg(long, env = "HOLDFAST_HUB_DIR", global = true, default_value = ".")]
+        dir: PathBuf,
+        /// The settings file of the hub [default: hub.toml in the folder, if it exists].
+        #[arg(long, env = "HOLDFAST_HUB_CONFIG", global = true)]
+        config: Option<PathBuf>,
+        #[command(subcommand)]
+        command: DbCommand,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum DbCommand {
+    /// Create the tables in an empty database, or bring them to this version. Run it before a newer hub starts.
+    Migrate,
 }
 
 #[derive(Debug, Subcommand)]
@@ -101,9 +122,13 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
             let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
             serve::run(crate::settings::Given { dir, config, listen, public_url, credentials }).await
         }
-        Command::Operator { dir, command } => {
+        Command::Operator { dir, config, command } => {
             step_down::to_owner_of(&dir)?;
-            operator::run(&dir, command).await
+            operator::run(dir, config, command).await
+        }
+        Command::Db { dir, config, command } => {
+            step_down::to_owner_of(&dir)?;
+            db::run(dir, config, command).await
         }
     }
 }

@@ -22,17 +22,18 @@ use crate::clock::Clock;
 use crate::domain::alerting::AlertContext;
 use crate::domain::alerting::notice_text::HubName;
 use crate::domain::alerting::own::{DatabaseState, SettingsState};
+use crate::postgres::{self, Postgres, Users};
 use crate::serve::{self, Serving, TlsError};
-use crate::settings::{AlertSettings, PublicUrl, Settings, certificate_names};
-use crate::sqlite::{OpenError, Sqlite, WriterThread};
-use crate::store::{SharedStore, StoreError};
+use crate::settings::{AlertSettings, Database, PublicUrl, Settings, certificate_names};
+use crate::sqlite::{OpenError, Sqlite};
+use crate::store::{SharedStore, StoreError, WriterThread};
 use crate::task::alerts::AlertTimer;
 use crate::task::delivery::{Deliveries, ReceiverSet};
 use crate::task::escrow_notice::{NoticeSettings, Notifier};
 use crate::task::http_post::{WebhookError, WebhookSettings};
 use crate::task::reload::{Reload, ReloadSource};
 use crate::task::webhook::Forwarder;
-use crate::task::{database_check, deadman, rollouts, upkeep, usage, watcher};
+use crate::task::{database_check, deadman, rollouts, upkeep, usage, watcher, work_orders};
 
 mod admin;
 
@@ -76,6 +77,8 @@ pub enum RunError {
     Authority(#[from] AuthorityError),
     #[error(transparent)]
     Open(#[from] OpenError),
+    #[error(transparent)]
+    Postgres(#[from] postgres::OpenError),
     /// The first admin.
     #[error(transparent)]
     Admin(#[from] AdminError),
@@ -107,11 +110,24 @@ pub enum RunError {
     TaskEnded,
 }
 
-/// Opens a folder; in an empty one everything is made.
+/// Opens a folder with its own database; in an empty one everything is made.
 ///
 /// # Errors
 /// [`RunError`].
 pub async fn open(folder: &Path, rules: Ruleset, clock: &dyn Clock) -> Result<OpenHub, RunError> {
+    open_on(folder, &Database::Folder, rules, clock).await
+}
+
+/// Opens a folder whose rows are in this database; in an empty one everything else is made.
+///
+/// # Errors
+/// [`RunError`].
+pub async fn open_on(
+    folder: &Path,
+    database: &Database,
+    rules: Ruleset,
+    clock: &dyn Clock,
+) -> Result<OpenHub, RunError> {
     let failed = |source| RunError::Folder { path: folder.to_owned(), source };
     if !folder.is_dir() {
         // Both are synced into the parent folder: without the folder's own entry, a loss of power would lose everything
@@ -128,11 +144,26 @@ pub async fn open(folder: &Path, rules: Ruleset, clock: &dyn Clock) -> Result<Op
     if lock.try_lock().is_err() {
         return Err(RunError::Locked { path: folder.to_owned() });
     }
-    let database = database(folder);
-    let fresh = if database.exists() { Fresh::No } else { Fresh::Yes };
-    let authority = Arc::new(Authority::open_or_make(folder, fresh, clock.now())?);
     let alerts = AlertContext::new(rules, clock.now());
-    let (store, writer) = Sqlite::open(&database, alerts.clone())?;
+    let (authority, store, writer) = match database {
+        Database::Folder => {
+            let path = self::database(folder);
+            let fresh = if path.exists() { Fresh::No } else { Fresh::Yes };
+            let authority = Authority::open_or_make(folder, fresh, clock.now())?;
+            let (store, writer) = Sqlite::open(&path, alerts.clone())?;
+            (authority, store, writer)
+        }
+        Database::Postgres(server) => {
+            let (server, context) = (server.clone(), alerts.clone());
+            let open = move || Postgres::open(&server, context, Users::One);
+            let opened = tokio::task::spawn_blocking(open).await.map_err(|_| RunError::TaskEnded)?;
+            let (store, writer) = opened?;
+            // The first operator is made at the end of the first start.
+            let fresh = if store.operators().await?.is_empty() { Fresh::Yes } else { Fresh::No };
+            (Authority::open_or_make(folder, fresh, clock.now())?, store, writer)
+        }
+    };
+    let authority = Arc::new(authority);
     let admin_token = admin::first_admin(&store, folder, clock.now()).await?;
     Ok(OpenHub { store, writer, authority, alerts, folder: folder.to_owned(), admin_token, lock })
 }
@@ -235,6 +266,7 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     tasks.spawn(notifier.run(stopped.clone()));
     tasks.spawn(deadman::run(store.clone(), alerts.clone(), Arc::clone(&start.clock), stopped.clone()));
     tasks.spawn(rollouts::run(store.clone(), Arc::clone(&start.clock), stopped.clone()));
+    tasks.spawn(work_orders::run(store.clone(), Arc::clone(&start.clock), stopped.clone()));
     let timer = AlertTimer::new(store.clone(), Arc::clone(&start.clock), folder);
     let (checked, database) = watch::channel(DatabaseState::default());
     let clock = Arc::clone(&start.clock);

@@ -6,6 +6,7 @@
 //! listen = "0.0.0.0:8440"
 //! public_url = "https://hub.example:8440"
 //! connections_max = 12000
+//! database = "postgres:///holdfast?host=/run/postgresql&user=holdfast-hub"
 //!
 //! [webhook]
 //! url = "https://alarm.example/holdfast"
@@ -22,6 +23,7 @@
 //! ```
 
 mod alerts;
+mod database;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -36,6 +38,7 @@ use serde::Deserialize;
 
 pub use self::alerts::{AlertSettings, AlertSettingsError};
 use self::alerts::{AlertsFile, BackupFile, ReceiverFile, WatcherFile};
+pub use self::database::{Database, DatabaseSettingsError};
 use crate::api::SettingsFiles;
 use crate::artifacts::{ArtifactLimits, DISK_RESERVE_BYTES};
 use crate::task::escrow_notice::NoticeSettings;
@@ -76,6 +79,8 @@ pub struct Settings {
     pub usage_bytes_max: u64,
     /// Bounds of the files of releases.
     pub artifacts: ArtifactLimits,
+    /// Where rows are kept.
+    pub database: Database,
 }
 
 /// What was given on the command line.
@@ -101,6 +106,9 @@ struct HubFile {
     connections_max: Option<usize>,
     usage_gib_max: Option<u16>,
     release_gib_max: Option<u16>,
+    /// The URL of a PostgreSQL database.
+    database: Option<String>,
+    database_password_file: Option<PathBuf>,
     webhook: Option<WebhookFile>,
     #[serde(default)]
     escrow_notice: Vec<NoticeFile>,
@@ -179,6 +187,8 @@ pub enum SettingsError {
     Connections,
     #[error("usage_gib_max is 0: set how many GiB of kept use the hub may have, 1 or more")]
     UsageSize,
+    #[error(transparent)]
+    Database(#[from] DatabaseSettingsError),
     #[error("release_gib_max is 0: set how many GiB the files of releases may have, 1 or more")]
     ReleaseSize,
 }
@@ -192,11 +202,7 @@ impl Settings {
         let usual = given.dir.join("hub.toml");
         let mut files = SettingsFiles::default();
         files.add(given.config.as_ref().unwrap_or(&usual));
-        let (path, file) = match given.config {
-            Some(path) => (path.clone(), read_file(&path)?),
-            None if usual.exists() => (usual.clone(), read_file(&usual)?),
-            None => (usual, HubFile::default()),
-        };
+        let (path, file) = hub_file(given.config, usual)?;
         let from_file = file.public_url.map(|text| text.parse::<PublicUrl>()).transpose();
         let from_file = from_file.map_err(|source| SettingsError::PublicUrl { path, source })?;
         let listen = given.listen.or(file.listen);
@@ -233,7 +239,26 @@ impl Settings {
                 bytes_max: u64::from(release_gib_max) << 30,
                 disk_reserve_bytes: DISK_RESERVE_BYTES,
             },
+            database: database::database(file.database.as_deref(), file.database_password_file.as_deref())?,
         })
+    }
+
+    /// The database alone, for commands that need nothing else of the settings.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub fn database(given: &Given) -> Result<Database, SettingsError> {
+        let (_, file) = hub_file(given.config.clone(), given.dir.join("hub.toml"))?;
+        Ok(database::database(file.database.as_deref(), file.database_password_file.as_deref())?)
+    }
+}
+
+/// The settings file, where there is one.
+fn hub_file(config: Option<PathBuf>, usual: PathBuf) -> Result<(PathBuf, HubFile), SettingsError> {
+    match config {
+        Some(path) => Ok((path.clone(), read_file(&path)?)),
+        None if usual.exists() => Ok((usual.clone(), read_file(&usual)?)),
+        None => Ok((usual, HubFile::default())),
     }
 }
 
@@ -392,7 +417,7 @@ mod tests {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
             said = said.replace(&format!("/etc/holdfast/{named}"), &path.display().to_string());
         }
-        for named in ["webhook-secret", "notice-secret", "acme-secret"] {
+        for named in ["webhook-secret", "notice-secret", "acme-secret", "database-password"] {
             said = said.replace(&format!("/etc/holdfast/{named}"), &secret.display().to_string());
         }
         let load = |text: &str| {

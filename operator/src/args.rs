@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use holdfast_protocol::desired::Reason;
+use holdfast_protocol::filter::GuestFilter;
 use holdfast_protocol::id::{OperatorName, TargetName};
 use holdfast_protocol::job::act::{ArchiveText, VolumeText};
 use holdfast_protocol::job::stamp::Reason as JobReason;
@@ -13,11 +14,25 @@ use holdfast_protocol::usage::UsageSpan;
 
 use crate::exit_codes::EXIT_CODES;
 
+/// The grammar of filters, for people.
+const FILTER_HELP: &str = "\
+Filters:
+  A filter is terms with ',' between them; a guest is shown when one of them fits and none with '-' before it does. A \
+term is parts with '+' between them, and all of them must fit:
+    wiki  %wiki%  wiki%  5001  5000:5099  @all  @host-box7  @label-tier=canary  @label-tier  @state-offline
+    @customer-acme  @status-parked  @run-stopped  @image-2026.11.1  @protection-unprotected
+    @condition-FROZEN  @attention-some  @attention-none
+  @label and @state are those of the host.
+Examples:
+  holdfast guest list --filter @customer-acme+@run-stopped
+  holdfast guest list --filter @protection-unprotected,@protection-attention,-%test%";
+
 mod alert;
 mod certificate;
 mod ends;
 mod escrow;
 mod host;
+mod order;
 mod release;
 mod rollout;
 mod sign;
@@ -27,7 +42,8 @@ pub use alert::{AlertCommand, ExplainArgs, ListArgs, LogArgs, SilenceCommand};
 pub use certificate::{CertificateArgs, CertificateCommand};
 pub use ends::EndOrNow;
 pub use escrow::EscrowCommand;
-pub use host::{HostCommand, LabelTerm, PinArgs, RestoreArgs, WindowArgs, WithdrawArgs};
+pub use host::{ApproveArgs, HostCommand, LabelTerm, PinArgs, RestoreArgs, WindowArgs, WithdrawArgs};
+pub use order::{OneOrder, OrderArgs, OrderCommand};
 pub use release::{ManifestArgs, ReleaseCommand, VerifyArgs};
 pub use rollout::{PlanArgs, RolloutCommand};
 pub use sign::{BackupTier, KeyArgs, LossArg, SignArgs};
@@ -95,6 +111,9 @@ pub enum Command {
     /// Signed jobs: submit, list, follow, cancel.
     #[command(subcommand)]
     Job(JobCommand),
+    /// Work orders: backups, snapshots, restarts and readings now, which need no signature.
+    #[command(subcommand)]
+    Order(OrderCommand),
     /// Releases of Holdfast: manifests, signatures, and what the hub has for its hosts.
     #[command(subcommand)]
     Release(ReleaseCommand),
@@ -360,15 +379,41 @@ pub enum GoldenCommand {
     },
     /// Compare the images of all hosts by what they were built of. Exit code 1 where the same inputs gave different images.
     Compare,
+    /// Show the approvals for all hosts and how many hosts admitted each; of one, each host.
+    Approvals(ApprovalArgs),
+    /// Submit a signed approval for all hosts.
+    Submit {
+        /// The approval, as `holdfast sign --all-hosts` wrote it.
+        file: PathBuf,
+    },
+    /// Take an approval for all hosts back from the hosts that have not seen it. Hosts that admitted it keep it.
+    Withdraw {
+        /// The approval's id, or its first characters.
+        job: String,
+    },
+}
+
+/// Of `holdfast golden approvals`.
+#[derive(Debug, ClapArgs)]
+pub struct ApprovalArgs {
+    /// The approval's id, or its first characters; by default all of them.
+    pub job: Option<String>,
+    /// Write the signed approval to this file, so that another operator can sign it.
+    #[arg(long, value_name = "FILE", requires = "job")]
+    pub save: Option<PathBuf>,
 }
 
 /// Of `holdfast guest`.
 #[derive(Debug, Subcommand)]
 pub enum GuestCommand {
     /// Show the guests of one host, or of all hosts.
+    #[command(after_help = FILTER_HELP)]
     List {
         /// The host's name or id.
         host: Option<String>,
+        /// Only these guests, such as `@customer-acme+@run-stopped`, `5000:5099` or `@all,-%test%`.
+        #[arg(long, value_name = "FILTER")]
+        filter: Option<GuestFilter>,
     },
     /// Show the promises about guests' backups: those in force, and those that are held for a signature.
     Protection {

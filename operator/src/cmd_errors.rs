@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use holdfast_protocol::audit::ChainError;
 use holdfast_protocol::enrol::InviteError;
-use holdfast_protocol::id::{HostName, ReceiverName, TargetName};
+use holdfast_protocol::id::{GoldenVersion, HostName, ReceiverName, TargetName, WorkOrderId};
 use holdfast_protocol::release::window::WindowError;
 use holdfast_protocol::restore_certificate::CertificateError;
 use holdfast_protocol::storage::HostRecipient;
@@ -37,6 +37,29 @@ pub enum AuditError {
     /// Nothing to compare with.
     #[error("{host} has not reported the head of its audit: update its agent, or verify without --host")]
     NoHead { host: String },
+}
+
+/// Why an image is not approved for all hosts.
+#[derive(Debug, thiserror::Error)]
+pub enum ApprovalError {
+    #[error("give the image with --golden VERSION, or a signed approval with --also FILE")]
+    NoImage,
+    /// No host has it, or none has hashed it.
+    #[error(
+        "no host reports an image {version} with its digest, so nothing was signed: build it (`agentd golden build`), or give the digest with --sha256"
+    )]
+    NotReported { version: GoldenVersion },
+    /// One version, several archives.
+    #[error(
+        "hosts report different images as {version}, so nothing was signed; choose one with --sha256:\n{list}"
+    )]
+    ManyImages {
+        version: GoldenVersion,
+        /// Each digest with its hosts.
+        list: String,
+    },
+    #[error("there is no one approval {asked}: `holdfast golden approvals` lists them")]
+    Unknown { asked: String },
 }
 
 /// Why a restore certificate is not shown.
@@ -197,8 +220,25 @@ pub enum HostLabelError {
     #[error("nothing was changed")]
     Windows(#[source] WindowError),
     /// Nothing is selected.
-    #[error(
-        "no host has the labels {label}, and nothing was changed: see `holdfast host list --label {label}`"
-    )]
+    #[error("no host has the labels {label}, and nothing was changed: see `holdfast host list`")]
     NoHost { label: String },
+}
+
+/// Why a work order that was followed did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum OrderError {
+    /// It came to nothing.
+    #[error("order {order} failed on {host}: {problem}")]
+    Failed { host: String, order: WorkOrderId, problem: String },
+    /// It was taken back.
+    #[error("order {order} of {host} was cancelled before it began")]
+    Cancelled { host: String, order: WorkOrderId },
+    /// It could not begin.
+    #[error("order {order} of {host} could not begin in its time: order it anew, with a longer --within")]
+    Expired { host: String, order: WorkOrderId },
+    /// Not there in time.
+    #[error(
+        "order {order} of {host} has not ended after {seconds} s; it continues: see `holdfast order show {host} {order}`"
+    )]
+    TimedOut { host: String, order: WorkOrderId, seconds: u64 },
 }

@@ -18,7 +18,7 @@ use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, Poli
 use holdfast_protocol::json::{self, JsonError};
 use holdfast_protocol::maintenance::Maintenance;
 use holdfast_protocol::protection::BackupPolicy;
-use holdfast_protocol::size::{AlarmSeconds, ObserveSeconds, PollSeconds};
+use holdfast_protocol::size::{AlarmSeconds, BackupAgeHours, ObserveSeconds, PollSeconds};
 use holdfast_protocol::storage::StorageTarget;
 use serde::Deserialize;
 
@@ -68,6 +68,8 @@ struct DocumentFileGuest {
     policy: Option<PolicyName>,
     #[serde(default)]
     controller: Option<DesiredController>,
+    #[serde(default)]
+    backup_before_exchange_h: Option<BackupAgeHours>,
     #[serde(default)]
     maintenance: Option<Maintenance>,
     #[serde(default)]
@@ -165,6 +167,7 @@ impl DocumentFile {
             network: guest.network,
             policy: guest.policy,
             controller: guest.controller,
+            backup_before_exchange_h: guest.backup_before_exchange_h,
             maintenance: guest.maintenance,
             levels: guest.levels,
             volumes: guest.volumes,

@@ -3,7 +3,9 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredError;
 
-use crate::cmd_errors::{CertificateCommandError, HostLabelError, ReceiverTestError, SealCommandError};
+use crate::cmd_errors::{
+    ApprovalError, CertificateCommandError, HostLabelError, OrderError, ReceiverTestError, SealCommandError,
+};
 use crate::config::ConfigError;
 use crate::document_file::DocumentFileError;
 use crate::hub::HubError;
@@ -13,6 +15,7 @@ use crate::keygen::KeygenError;
 use crate::pins::PinError;
 use crate::prompt::PromptError;
 use crate::release_errors::{ReleaseFileError, ReleaseSignError, ReleaseStoreError, ReleaseVerifyError};
+use crate::tunnel_errors::{ApproveError, TunnelTokenError};
 
 /// It is done.
 pub const DONE: u8 = 0;
@@ -72,12 +75,21 @@ pub enum CliError {
     /// Credentials that cannot be sealed.
     #[error(transparent)]
     Seal(#[from] SealCommandError),
+    /// A token of a tunnel that cannot be sealed or carried over.
+    #[error(transparent)]
+    TunnelToken(#[from] TunnelTokenError),
+    /// An enrollment request that is not approved, or whose host has no token.
+    #[error(transparent)]
+    Approve(#[from] ApproveError),
     /// Wrapped keys that are not written, or a page that cannot be made.
     #[error(transparent)]
     Escrow(#[from] crate::cmd_errors::EscrowCommandError),
     /// A receiver of alerts that did not take a test.
     #[error(transparent)]
     ReceiverTest(#[from] ReceiverTestError),
+    /// A work order.
+    #[error(transparent)]
+    Order(#[from] OrderError),
     /// A file of a release, or its manifest.
     #[error(transparent)]
     ReleaseFile(#[from] ReleaseFileError),
@@ -93,6 +105,8 @@ pub enum CliError {
     /// A restore invite that is not handed on.
     #[error(transparent)]
     Restore(#[from] crate::cmd_errors::RestoreError),
+    #[error(transparent)]
+    Approval(#[from] ApprovalError),
     /// A job for another host.
     #[error("the job is for host {wanted}, but {host} is {found}: it was not submitted")]
     OtherHost {
@@ -221,6 +235,8 @@ impl CliError {
             Self::JobDraft(
                 JobDraftError::Nothing { .. } | JobDraftError::NoSuch { .. } | JobDraftError::Unseen { .. },
             ) => NOT_FOUND,
+            Self::Approval(ApprovalError::NotReported { .. } | ApprovalError::Unknown { .. }) => NOT_FOUND,
+            Self::Approval(ApprovalError::NoImage | ApprovalError::ManyImages { .. }) => USAGE,
             Self::ManyGuests { .. } | Self::Reason(_) | Self::CancelNeedsKey { .. } => USAGE,
             Self::JobDraft(JobDraftError::Which { .. }) => USAGE,
             Self::Pin(
@@ -229,9 +245,17 @@ impl CliError {
             Self::Withdraw(_) => USAGE,
             Self::HostLabel(HostLabelError::NoHost { .. }) => NOT_FOUND,
             Self::HostLabel(HostLabelError::Twice { .. } | HostLabelError::Windows(_)) => USAGE,
-            Self::JobDraft(JobDraftError::OtherDocument { .. }) => CONFLICT,
+            Self::JobDraft(JobDraftError::OtherDocument { .. } | JobDraftError::StaysBehind { .. }) => {
+                CONFLICT
+            }
             Self::Seal(SealCommandError::OtherRecipient { .. }) => CONFLICT,
-            Self::OtherHost { .. } | Self::JobCancelled { .. } => CONFLICT,
+            Self::Approve(ApproveError::Fingerprint { .. }) => CONFLICT,
+            Self::Approve(ApproveError::Unknown(_)) => NOT_FOUND,
+            Self::TunnelToken(TunnelTokenError::NoOrder { .. }) => NOT_FOUND,
+            Self::TunnelToken(TunnelTokenError::Unsigned { .. }) => REFUSED,
+            Self::OtherHost { .. }
+            | Self::JobCancelled { .. }
+            | Self::Order(OrderError::Cancelled { .. }) => CONFLICT,
             Self::ReleaseVerify(ReleaseVerifyError::Refused { .. }) => REFUSED,
             Self::ReleaseVerify(ReleaseVerifyError::Threshold { .. }) => USAGE,
             Self::ReleaseSign(ReleaseSignError::OtherManifest { .. } | ReleaseSignError::Twice { .. }) => {
@@ -240,6 +264,7 @@ impl CliError {
             Self::RefusedByAgent { .. } | Self::NeedsSignature { .. } | Self::JobRefused { .. } => REFUSED,
             Self::TimedOut { .. }
             | Self::JobTimedOut { .. }
+            | Self::Order(OrderError::TimedOut { .. })
             | Self::ReceiverTest(ReceiverTestError::TimedOut { .. }) => TIMED_OUT,
             _ => FAILED,
         }
@@ -257,9 +282,15 @@ impl CliError {
             }
             Self::JobDraft(JobDraftError::NoDocument { .. }) => Some(ErrorCode::JobUnbound),
             Self::JobDraft(JobDraftError::OtherDocument { .. }) => Some(ErrorCode::TargetChanged),
+            Self::JobDraft(JobDraftError::StaysBehind { .. }) => Some(ErrorCode::RootDiskData),
             Self::Document(error) => Some(error.code()),
             Self::DocumentFile(error) => error.code(),
             Self::Seal(SealCommandError::Content(error)) => Some(error.code()),
+            Self::TunnelToken(TunnelTokenError::Content(error) | TunnelTokenError::Open(error)) => {
+                Some(error.code())
+            }
+            Self::TunnelToken(TunnelTokenError::NoReader { .. }) => Some(ErrorCode::SealKey),
+            Self::Approve(ApproveError::Fingerprint { .. }) => Some(ErrorCode::PinMismatch),
             Self::ReleaseVerify(error) => error.code(),
             _ => None,
         }

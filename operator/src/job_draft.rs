@@ -5,16 +5,19 @@
 
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{GoldenVersion, JobId, TargetName};
-use holdfast_protocol::job::act::{VolumeText, args};
+use holdfast_protocol::job::act::{Sha256Text, VolumeText, args};
 use holdfast_protocol::job::stamp::{Nonce, Reason, UtcSecond};
 use holdfast_protocol::job::{
-    Act, Draft, Fingerprint, LIFE_MAX_S, Order, Payload, PayloadError, SeenCopy, SeenGuest, Target,
+    Act, Draft, Fingerprint, ImageApproval, LIFE_MAX_S, Order, Payload, PayloadError, SeenCopy, SeenGuest,
+    Target,
 };
 use holdfast_protocol::report::{GoldenReport, GuestReport, GuestStatus, ImageStatus, WaitingForSignature};
+use holdfast_protocol::root_disk::{Knowledge, LeftBehind};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 use crate::pins::ShownHost;
+use crate::render;
 
 /// An operator's clock may be ahead of a host's by this much.
 const EARLY: SignedDuration = SignedDuration::from_secs(60);
@@ -46,6 +49,17 @@ pub enum JobDraftError {
         /// The requested entry.
         asked: String,
         why: &'static str,
+    },
+    /// It would be left behind by oversight.
+    #[error(
+        "nothing was signed for {guest}: {why}{list}. It stays behind when the guest is put on a newer image: move it to a volume \
+         first, or say --leave-behind"
+    )]
+    StaysBehind {
+        guest: String,
+        why: String,
+        /// All that is known of it.
+        list: String,
     },
     /// No signature helps.
     #[error("this cannot be done by a signature: {0}")]
@@ -139,6 +153,17 @@ pub fn swap(
     host: &str,
     guests: &[GuestReport],
 ) -> Result<Act, JobDraftError> {
+    let leaves = leave.iter().cloned().collect();
+    Ok(Act::SwapGuest(args::SwapGuest { copy: seen_copy(copy, host, guests)?, leaves }))
+}
+
+/// The end of a copy, as the host sees it.
+pub fn discard(copy: &str, host: &str, guests: &[GuestReport]) -> Result<Act, JobDraftError> {
+    Ok(Act::DiscardCopy(args::DiscardCopy { copy: seen_copy(copy, host, guests)? }))
+}
+
+/// A copy as the host sees it, by its name or VMID.
+fn seen_copy(copy: &str, host: &str, guests: &[GuestReport]) -> Result<SeenCopy, JobDraftError> {
     let is =
         |guest: &&GuestReport| guest.name == copy || guest.vmid.is_some_and(|vmid| vmid.to_string() == copy);
     let mut found = guests.iter().filter(|guest| guest.status == GuestStatus::RestoredCopy).filter(is);
@@ -155,12 +180,16 @@ pub fn swap(
         return Err(unseen("its volumes are not reported, so the job would not name them"));
     }
     let fingerprint = Fingerprint { name, customer: None, volumes: one.volumes.iter().cloned().collect() };
-    let leaves = leave.iter().cloned().collect();
-    Ok(Act::SwapGuest(args::SwapGuest { copy: SeenCopy { vmid, fingerprint }, leaves }))
+    Ok(SeenCopy { vmid, fingerprint })
 }
 
 /// A guest on a newer image, with the digest that the host reports of it.
-pub fn rebase(version: &GoldenVersion, host: &str, goldens: &[GoldenReport]) -> Result<Act, JobDraftError> {
+pub fn rebase(
+    version: &GoldenVersion,
+    host: &str,
+    goldens: &[GoldenReport],
+    leaves: LeftBehind,
+) -> Result<Act, JobDraftError> {
     let unseen =
         |why| JobDraftError::Unseen { host: host.to_owned(), asked: format!("golden {version}"), why };
     let image = goldens.iter().find(|golden| golden.version == *version);
@@ -172,7 +201,38 @@ pub fn rebase(version: &GoldenVersion, host: &str, goldens: &[GoldenReport]) -> 
     }
     let sha256 = image.sha256.clone().ok_or_else(|| unseen("its digest is not reported"))?;
     let sha256 = sha256.try_into().map_err(unseen)?;
-    Ok(Act::RebaseGuest(args::RebaseGuest { version: version.clone(), sha256 }))
+    Ok(Act::RebaseGuest(args::RebaseGuest { version: version.clone(), sha256, leaves }))
+}
+
+/// Whether data that stays behind is accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StaysBehind {
+    Accepted,
+    Refused,
+}
+
+/// What is signed about data on the root disk.
+pub fn leaves(
+    host: &str,
+    guests: &[GuestReport],
+    asked: &str,
+    given: StaysBehind,
+    now: Timestamp,
+) -> Result<LeftBehind, JobDraftError> {
+    let uid = seen(host, guests, asked)?.uid;
+    let guest = guests.iter().find(|guest| guest.uid == Some(uid));
+    let known = Knowledge::of(guest.and_then(|guest| guest.root_disk_data.as_ref()), now);
+    match (given, LeftBehind::Nothing.covers(known)) {
+        (StaysBehind::Refused, Err(uncovered)) => Err(JobDraftError::StaysBehind {
+            guest: asked.to_owned(),
+            why: uncovered.to_string(),
+            list: match known {
+                Knowledge::Data(_) => format!(" ({})", render::root_disk::lines(known, now).join("; ")),
+                Knowledge::NoData | Knowledge::Unknown(_) => String::new(),
+            },
+        }),
+        (StaysBehind::Accepted, _) | (_, Ok(())) => Ok(LeftBehind::accepted(known)),
+    }
 }
 
 /// A guest as the host sees it, by its name, uid or VMID.
@@ -229,7 +289,6 @@ pub fn complete(
     }
     let from = UtcSecond::new(now - EARLY).map_err(JobDraftError::Clock)?;
     let until = from.at() + SignedDuration::from_hours(i64::from(hours));
-    let nonce = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
     Ok(draft.ordered(Order {
         job_id: JobId::new(Uuid::new_v4()),
         host_id: shown.id,
@@ -237,9 +296,34 @@ pub fn complete(
         host: Some(shown.seen()),
         not_before: from,
         expires_at: UtcSecond::new(until).map_err(JobDraftError::Clock)?,
-        nonce: Nonce::try_from(nonce).map_err(JobDraftError::Clock)?,
+        nonce: nonce()?,
         reason,
     }))
+}
+
+/// An approval of an image for all hosts: valid from now for this many days, with its own id and nonce.
+pub fn image_approval(
+    (version, sha256): (GoldenVersion, Sha256Text),
+    days: u32,
+    reason: Reason,
+    now: Timestamp,
+) -> Result<ImageApproval, JobDraftError> {
+    let from = UtcSecond::new(now - EARLY).map_err(JobDraftError::Clock)?;
+    let until = from.at() + SignedDuration::from_hours(i64::from(days) * 24);
+    Ok(ImageApproval {
+        job_id: JobId::new(Uuid::new_v4()),
+        version,
+        sha256,
+        not_before: from,
+        expires_at: UtcSecond::new(until).map_err(JobDraftError::Clock)?,
+        nonce: nonce()?,
+        reason,
+    })
+}
+
+fn nonce() -> Result<Nonce, JobDraftError> {
+    let text = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+    Nonce::try_from(text).map_err(JobDraftError::Clock)
 }
 
 /// The storage target that an act is about.

@@ -111,18 +111,33 @@ pub fn consent(path: &Path) -> Result<String, JobFileError> {
 }
 
 /// A signed job that was read, with what is in it.
-pub struct JobFile {
+pub struct JobFile<Content = Payload> {
     /// As it travels.
     pub job: SignedJob,
     /// What is ordered.
-    pub payload: Payload,
+    pub payload: Content,
     /// By which keys. Whose they are, and whether they may, is for the host to say.
     pub keys: Vec<OperatorKey>,
 }
 
+/// How the signed bytes are read.
+type Read<Content> = fn(&[u8]) -> Result<Content, PayloadError>;
+
 impl JobFile {
     /// Reads a text; every signature in it must hold.
     pub fn parse(text: &[u8], from: &str) -> Result<Self, JobFileError> {
+        Self::parse_as(text, from, Payload::parse)
+    }
+
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<(Self, String), JobFileError> {
+        Self::read_as(path, Payload::parse)
+    }
+}
+
+impl<Content> JobFile<Content> {
+    /// Reads a text of this content; every signature in it must hold.
+    fn parse_as(text: &[u8], from: &str, read: Read<Content>) -> Result<Self, JobFileError> {
         let from = || from.to_owned();
         let job = SignedJob::parse(text).map_err(|source| JobFileError::Envelope { from: from(), source })?;
         let mut keys = Vec::new();
@@ -138,19 +153,18 @@ impl JobFile {
                 source,
             })?;
         }
-        let payload =
-            Payload::parse(&job.payload).map_err(|source| JobFileError::Payload { from: from(), source })?;
+        let payload = read(&job.payload).map_err(|source| JobFileError::Payload { from: from(), source })?;
         Ok(Self { job, payload, keys })
     }
 
-    /// Reads a file.
-    pub fn read(path: &Path) -> Result<(Self, String), JobFileError> {
+    /// Reads a file of this content.
+    pub fn read_as(path: &Path, read: Read<Content>) -> Result<(Self, String), JobFileError> {
         let failed = |source| JobFileError::Io { verb: "read", path: path.to_owned(), source };
         let mut bytes = Vec::new();
         let file = fs::File::open(path).map_err(failed)?;
         // One byte more than is accepted, so that what is too long is seen to be.
         file.take(SIGNED_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-        let blob = Self::parse(&bytes, &path.display().to_string())?;
+        let blob = Self::parse_as(&bytes, &path.display().to_string(), read)?;
         let text = String::from_utf8(bytes)
             .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error)))?;
         Ok((blob, text))

@@ -28,6 +28,7 @@ mod release_file;
 mod release_proof;
 mod render;
 mod screen;
+mod tunnel_errors;
 
 use std::process::ExitCode;
 

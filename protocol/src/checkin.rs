@@ -14,6 +14,7 @@ use crate::job::QueuedJob;
 use crate::report::{ReportSchema, Sections};
 use crate::size::PollSeconds;
 use crate::usage::UsageSample;
+use crate::work_order::{DiagnosticText, QueuedOrder};
 
 /// How long the hub may hold a check-in open, in seconds, at most.
 pub const WAIT_SECONDS_MAX: u32 = 55;
@@ -35,6 +36,9 @@ pub struct CheckinRequest {
     /// Samples of use since the last answer, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<UsageSample>,
+    /// The text of a reading that was ordered, and that the hub has not acknowledged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnostic: Option<DiagnosticText>,
 }
 
 /// Which sections a report carries.
@@ -66,6 +70,9 @@ pub struct CheckinAnswer {
     /// Signed jobs that the host has not reported on yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<QueuedJob>,
+    /// Work orders that the host has not reported on yet, and those that it is to take back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub orders: Vec<QueuedOrder>,
     /// The highest number of an audit line that the hub ever heard from this host. A host that is behind it was set back
     /// to an older copy of its own records.
     #[serde(default)]

@@ -261,6 +261,8 @@ codes! {
     Unavailable = "UNAVAILABLE", 503
     /// Packages of the guest were replaced, and only a restart brings them into use.
     RestartNeeded = "RESTART_NEEDED", 409
+    /// Data on a guest's root disk stays behind, and what was signed does not cover it.
+    RootDiskData = "ROOT_DISK_DATA", 409
     /// It is under way: it can no longer be cancelled.
     UnderWay = "UNDER_WAY", 409
     /// A field the schema does not have.

@@ -31,7 +31,9 @@ use crate::json::{self, JsonError};
 use crate::maintenance::Maintenance;
 use crate::protection::BackupPolicy;
 use crate::protection::policy::POLICIES_MAX;
-use crate::size::{AlarmSeconds, Cores, DiskGib, MemoryMib, ObserveSeconds, PollSeconds, SwapMib};
+use crate::size::{
+    AlarmSeconds, BackupAgeHours, Cores, DiskGib, MemoryMib, ObserveSeconds, PollSeconds, SwapMib,
+};
 use crate::storage::{self, ManifestMistake, StorageRole, StorageTarget, TARGETS_MAX};
 use crate::text::texts;
 
@@ -117,6 +119,10 @@ pub struct DesiredGuest {
     /// The controller it should run; without one it keeps the one it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<DesiredController>,
+    /// Its controller is exchanged only while there is a backup of it that is at most so old; where there is none, one is
+    /// taken first. Without this, no backup is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup_before_exchange_h: Option<BackupAgeHours>,
     /// When it may be upgraded and restarted; without it the defaults of [`Maintenance`] hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance: Option<Maintenance>,

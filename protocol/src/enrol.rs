@@ -10,10 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{EnrollmentRequestId, HostId, HostName};
+use crate::job::HostEpoch;
 use crate::job::act::Sha256Text;
 use crate::json::{self, JsonError};
-use crate::pin::Pin;
+use crate::pin::{Pin, PinKind};
 use crate::secret::Secret;
+use crate::storage::HostRecipient;
 
 /// Every invite starts with this, so that one can be found where it should not be.
 pub const INVITE_PREFIX: &str = "hf1_";
@@ -148,6 +150,29 @@ pub struct EnrollmentRequest {
     pub csr_pem: String,
     /// What the agent believes its node is called; only shown.
     pub claimed_name: HostName,
+    /// What a first order for this host is sealed and signed for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealing: Option<SealingIdentity>,
+}
+
+/// What an order needs to know of a host that has not reported yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SealingIdentity {
+    /// The host's own key, to which secrets are sealed.
+    pub recipient: HostRecipient,
+    /// The epoch of its records.
+    pub epoch: HostEpoch,
+}
+
+/// What is compared by eye for a request: the key of its certificate, and what is sealed for, where it says that. So a
+/// hub that passes on another key to seal for shows another fingerprint than the host.
+#[must_use]
+pub fn request_fingerprint(key: Pin, sealing: Option<&SealingIdentity>) -> Pin {
+    sealing.map_or(key, |SealingIdentity { recipient, epoch }| {
+        let text = format!("holdfast.enrollment-request/v1\n{key}\n{recipient}\n{epoch}\n");
+        Pin::of(PinKind::Request, text.as_bytes())
+    })
 }
 
 /// The answer to an enrollment request.
@@ -188,6 +213,27 @@ mod tests {
         assert!(matches!(Invite::open(&Secret::new("hello".to_owned())), Err(InviteError::Prefix)));
         let plain = Invite { hub: "http://hub".to_owned(), ..invite }.seal().unwrap();
         assert!(matches!(Invite::open(&plain), Err(InviteError::Scheme { .. })));
+    }
+
+    #[test]
+    fn the_fingerprint_of_a_request_covers_every_key() {
+        let key = |bytes: &[u8]| Pin::of(PinKind::Spki, bytes);
+        let sealing = |letter: &str, epoch| SealingIdentity {
+            recipient: format!("age1{}", letter.repeat(58)).parse().unwrap(),
+            epoch: HostEpoch::new(epoch),
+        };
+        let (own, hubs, later) = (sealing("q", 1), sealing("p", 1), sealing("q", 2));
+        let shown = request_fingerprint(key(b"key"), Some(&own));
+        assert_eq!(shown.to_string().parse::<Pin>().unwrap(), shown);
+        for other in [
+            request_fingerprint(key(b"key"), Some(&hubs)),
+            request_fingerprint(key(b"key"), Some(&later)),
+            request_fingerprint(key(b"other"), Some(&own)),
+            request_fingerprint(key(b"key"), None),
+        ] {
+            assert_ne!(other, shown);
+        }
+        assert_eq!(request_fingerprint(key(b"key"), None), key(b"key"));
     }
 
     #[test]

@@ -71,6 +71,12 @@ impl HostLabels {
         self.0.is_empty()
     }
 
+    /// Whether there is a label of this key.
+    #[must_use]
+    pub fn has(&self, key: &LabelKey) -> bool {
+        self.0.contains_key(key)
+    }
+
     /// The labels after a change.
     ///
     /// # Errors

@@ -149,6 +149,8 @@ uuid_ids! {
     OperationId
     /// One request and its answer.
     RequestId
+    /// One order of the hub to a host that needs no signature.
+    WorkOrderId
 }
 
 names! {

@@ -13,6 +13,7 @@
 //! | [`generation`] | the rules of numbered documents |
 //! | [`desired`] | what a host should be |
 //! | [`golden`] | an image that guests are made from |
+//! | [`image_approval`] | approvals of images for all hosts, as the hub holds them |
 //! | [`report`] | what a host says of itself |
 //! | [`job`] | signed one-shot acts |
 //! | [`api`] | the form of a table of calls, and its OpenAPI document |
@@ -34,9 +35,12 @@
 //! | [`hub`] | the calls of the hub |
 //! | [`alert`] | alerts, as operators see them |
 //! | [`listening`] | since when a program has been able to hear another |
+//! | [`filter`] | which hosts or guests a list has |
 //! | [`operator`] | what the operator's command requests from the hub |
 //! | [`pin`], [`secret`], [`json`] | pinned keys, secrets that do not leak, strict JSON |
 //! | [`version`] | which of two versions is the newer one |
+//! | [`root_disk`] | data on the root disk of a guest, and what was signed about it |
+//! | [`work_order`] | what the hub may order from a host without a signature |
 //! | [`schema`] | the JSON Schemas of all of these, for export |
 //!
 //! A new wire version is a new module next to the old one, never a changed meaning.
@@ -55,6 +59,7 @@ pub mod desired;
 pub mod enrol;
 pub mod envelope;
 pub mod escrow;
+pub mod filter;
 pub mod generation;
 pub mod golden;
 pub mod golden_builds;
@@ -63,6 +68,7 @@ pub mod host_label;
 pub mod host_maintenance;
 pub mod hub;
 pub mod id;
+pub mod image_approval;
 pub mod job;
 pub mod json;
 pub mod listening;
@@ -79,6 +85,7 @@ pub mod release;
 pub mod report;
 pub mod restore;
 pub mod restore_certificate;
+pub mod root_disk;
 pub mod schema;
 pub mod secret;
 pub mod size;
@@ -86,6 +93,7 @@ pub mod storage;
 mod text;
 pub mod usage;
 pub mod version;
+pub mod work_order;
 
 #[cfg(test)]
 mod boundary_tests;

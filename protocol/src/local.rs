@@ -52,6 +52,7 @@ use crate::desired::{GuestNetwork, GuestSize, VolumeKind};
 use crate::id::{CustomerId, GoldenVersion, GuestName, GuestUid, MountPath, VolumeName};
 use crate::job::act::Sha256Text;
 use crate::report::Health;
+use crate::root_disk::RootDiskData;
 use crate::secret::Secret;
 use crate::size::DiskGib;
 
@@ -115,6 +116,9 @@ pub struct Hello {
     /// What only a restart brings into use. None of it, when nothing waits for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart_needed: Option<hello::RestartNeeded>,
+    /// Data on the root disk outside of volumes, once that was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_disk: Option<RootDiskData>,
 }
 
 /// What the agent answers to a hello.

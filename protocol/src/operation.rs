@@ -40,6 +40,8 @@ kinds! {
     Backup = "backup",
     /// Destroys a guest, by an operator's signature.
     Destroy = "destroy",
+    /// Destroys a copy of a guest with its volumes, by an operator's signature.
+    DiscardCopy = "discard_copy",
     /// Removes a snapshot that the agent made.
     ExpireSnapshot = "expire_snapshot",
     /// Makes the root disk or a volume larger.
@@ -56,6 +58,8 @@ kinds! {
     PruneBackup = "prune_backup",
     /// Changes CPU, memory, swap or marks.
     Reconfigure = "reconfigure",
+    /// Shuts a running guest down and starts it again, by a work order.
+    RestartGuest = "restart_guest",
     /// Restores a backup of a guest as a copy, under another number.
     RestoreCopy = "restore_copy",
     /// Restores a backup into a scratch guest to see whether it comes back.

@@ -5,6 +5,7 @@
 //! | `GET /v1/whoami` | | [`WhoAmI`] |
 //! | `POST /v1/invites` | [`InviteRequest`] | [`InviteCreated`] |
 //! | `GET /v1/hosts` | | [`Page`] of [`HostView`] |
+//! | `GET /v1/guests` | | [`Page`] of [`GuestOnHost`] |
 //! | `GET /v1/hosts/{id or name}` | | [`HostDetail`] |
 //! | `POST /v1/hosts/{id or name}/revoke` | | [`HostView`] |
 //! | `POST /v1/hosts/{id or name}/labels` | [`LabelChange`](crate::host_label::LabelChange) | [`HostView`] |
@@ -19,6 +20,11 @@
 //! | `POST /v1/hosts/{id or name}/jobs` | [`JobSubmit`] | [`JobView`] |
 //! | `GET /v1/hosts/{id or name}/jobs/{id}` | | [`JobDetail`] |
 //! | `POST /v1/hosts/{id or name}/jobs/{id}/withdraw` | | [`JobView`] |
+//! | `GET /v1/hosts/{id or name}/tunnels/{name}/order` | | [`TunnelOrder`] |
+//! | `GET /v1/hosts/{id or name}/work-orders` | | [`Page`] of [`crate::work_order::WorkOrderView`], newest first |
+//! | `POST /v1/hosts/{id or name}/work-orders` | [`crate::work_order::WorkOrderRequest`] | [`crate::work_order::WorkOrderView`] |
+//! | `GET /v1/hosts/{id or name}/work-orders/{id}` | | [`crate::work_order::WorkOrderDetail`] |
+//! | `POST /v1/hosts/{id or name}/work-orders/{id}/cancel` | | [`crate::work_order::WorkOrderView`] |
 //! | `GET /v1/operators` | | [`Page`] of [`OperatorView`], for admins |
 //! | `POST /v1/operators` | [`OperatorRequest`] | [`OperatorMade`], for admins |
 //! | `POST /v1/operators/{name}/revoke` | | [`OperatorView`], for admins |
@@ -30,14 +36,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::condition::ConditionCode;
 use crate::desired::Reason;
+use crate::enrol::SealingIdentity;
 use crate::generation::Generation;
 use crate::host_label::HostLabels;
-use crate::id::{CorrelationId, EnrollmentRequestId, HostId, HostName, InviteId, JobId, OperatorName};
+use crate::id::{
+    CorrelationId, EnrollmentRequestId, HostId, HostName, InviteId, JobId, OperatorName, TunnelName,
+};
 use crate::job::JobReport;
 use crate::pin::Pin;
 use crate::release::stored::HostOffer;
 use crate::release::window::UpdateWindows;
-use crate::report::{AuditHead, Sections};
+use crate::report::{AuditHead, GuestReport, Sections};
 use crate::restore::RestoreOrder;
 use crate::secret::Secret;
 use crate::size::TokenDays;
@@ -204,6 +213,23 @@ pub struct HostView {
     pub update_windows: UpdateWindows,
 }
 
+/// A guest, as its host last reported it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GuestOnHost {
+    /// The host's id.
+    pub host_id: HostId,
+    /// The host's name.
+    pub host: HostName,
+    /// Whether the host is heard of.
+    pub host_state: HostState,
+    /// When it was last heard of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_at: Option<Timestamp>,
+    /// The guest.
+    pub guest: GuestReport,
+}
+
 /// When rollouts may offer a host a release.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -312,8 +338,14 @@ pub struct EnrollmentRequestView {
     pub id: EnrollmentRequestId,
     /// What it says it is called.
     pub claimed_name: HostName,
-    /// Its key, to be compared by eye with what the host shows.
+    /// Its keys, to be compared by eye with what the host shows.
     pub fingerprint: Pin,
+    /// The key of its certificate, where the fingerprint covers more than that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Pin>,
+    /// What orders for it are sealed and signed for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealing: Option<SealingIdentity>,
     /// When it sent its first request.
     pub first_at: Timestamp,
     /// Its state.
@@ -420,6 +452,23 @@ pub struct JobSubmit {
     /// The job's id, as its payload says.
     pub job: JobId,
     /// The signed job, as `holdfast sign` wrote it.
+    pub blob: String,
+    /// The tunnel that it gives a token: the newest such job is kept, for a host that replaces this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tunnel: Option<TunnelName>,
+}
+
+/// The newest order that gave a tunnel its token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TunnelOrder {
+    /// The job.
+    pub job: JobId,
+    /// Who submitted it.
+    pub by: OperatorName,
+    /// When.
+    pub submitted_at: Timestamp,
+    /// Its text.
     pub blob: String,
 }
 

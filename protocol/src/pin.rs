@@ -1,7 +1,8 @@
 //! Pinned keys and certificates: `spki/sha256:<64 hex>` or `leaf/sha256:<64 hex>`.
 //!
 //! A renewal that keeps its key (Proxmox's `pveupdate` does) changes the certificate but not the SPKI, so the SPKI is
-//! what one pins for long; a leaf pin serves a certificate that is made once and kept (the local API).
+//! what one pins for long; a leaf pin serves a certificate that is made once and kept (the local API). An enrollment
+//! request that names more keys than one is compared by `request/sha256:<64 hex>`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +13,9 @@ use sha2::{Digest, Sha256};
 
 /// Text that is not a pin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{value:?} is not a pin: write spki/sha256: or leaf/sha256: and 64 lower-case hex digits")]
+#[error(
+    "{value:?} is not a pin: write spki/sha256:, leaf/sha256: or request/sha256: and 64 lower-case hex digits"
+)]
 pub struct PinError {
     value: String,
 }
@@ -24,6 +27,8 @@ pub enum PinKind {
     Leaf,
     /// Its public key, DER of the SubjectPublicKeyInfo.
     Spki,
+    /// No certificate, but all keys of an enrollment request. It accepts no server.
+    Request,
 }
 
 /// One pin.
@@ -59,6 +64,7 @@ impl fmt::Display for Pin {
         let kind = match self.kind {
             PinKind::Leaf => "leaf",
             PinKind::Spki => "spki",
+            PinKind::Request => "request",
         };
         write!(f, "{kind}/sha256:{}", hex::encode(self.sha256))
     }
@@ -71,6 +77,7 @@ impl FromStr for Pin {
             let kind = match kind {
                 "leaf" => PinKind::Leaf,
                 "spki" => PinKind::Spki,
+                "request" => PinKind::Request,
                 _ => return None,
             };
             let mut sha256 = [0; 32];
@@ -100,7 +107,7 @@ impl JsonSchema for Pin {
         "Pin".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^(spki|leaf)/sha256:[0-9a-f]{64}$" })
+        json_schema!({ "type": "string", "pattern": "^(spki|leaf|request)/sha256:[0-9a-f]{64}$" })
     }
 }
 
@@ -121,6 +128,7 @@ impl PinSet {
         self.0.iter().any(|pin| match pin.kind {
             PinKind::Leaf => pin.matches(leaf),
             PinKind::Spki => pin.matches(spki),
+            PinKind::Request => false,
         })
     }
 
@@ -169,6 +177,8 @@ mod tests {
         let set = PinSet::from(Pin::of(PinKind::Spki, b"key"));
         assert!(set.accepts(b"old leaf", b"key") && set.accepts(b"new leaf", b"key"));
         assert!(!set.accepts(b"old leaf", b"other key"));
+        let request = PinSet::from(Pin::of(PinKind::Request, b"key"));
+        assert!(!request.accepts(b"key", b"key"), "it pins no server");
         assert_eq!(PinSet::try_from(Vec::new()), Err(NoPin));
     }
 }

@@ -47,8 +47,10 @@ use crate::job::{HostEpoch, JobReport};
 use crate::net::Ipv4Cidr;
 use crate::operation::OperationView;
 use crate::protection::ProtectionReport;
+use crate::root_disk::RootDiskData;
 use crate::storage::HostRecipient;
 use crate::storage::report::TargetReport;
+use crate::work_order::WorkOrderReport;
 
 /// A report is at most 1 MiB.
 pub const REPORT_BYTES_MAX: usize = 1024 * 1024;
@@ -102,6 +104,9 @@ pub struct Sections {
     /// Pending upgrades and a due restart of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updates: Option<UpdatesSection>,
+    /// What became of work orders: those that are open, and the last ones that ended. Left out where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders: Option<Vec<WorkOrderReport>>,
 }
 
 impl Sections {
@@ -120,6 +125,7 @@ impl Sections {
             && self.conditions.is_none()
             && self.hardware.is_none()
             && self.updates.is_none()
+            && self.orders.is_none()
     }
 
     /// What of `self` differs from `before`.
@@ -141,6 +147,7 @@ impl Sections {
             conditions: changed(&self.conditions, &before.conditions),
             hardware: changed(&self.hardware, &before.hardware),
             updates: changed(&self.updates, &before.updates),
+            orders: changed(&self.orders, &before.orders),
         }
     }
 
@@ -163,6 +170,7 @@ impl Sections {
         lay(&mut self.conditions, changed.conditions);
         lay(&mut self.hardware, changed.hardware);
         lay(&mut self.updates, changed.updates);
+        lay(&mut self.orders, changed.orders);
     }
 }
 
@@ -329,6 +337,10 @@ pub struct GuestReport {
     /// When that image was built, where the image's manifest is on the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub golden_built_at: Option<Timestamp>,
+    /// Data on its root disk outside of volumes, as its controller found it; none where it reported nothing of it. It
+    /// stays behind when the guest is put on a newer image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_disk_data: Option<RootDiskData>,
     /// Its controller, once that said hello.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<ControllerReport>,

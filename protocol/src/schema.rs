@@ -19,7 +19,8 @@ fn named<T: JsonSchema>(name: &'static str) -> Named {
 pub fn all() -> Vec<Named> {
     use crate::{
         alert, bootstrap, break_glass, checkin, desired, enrol, envelope, escrow, golden, guest_audit,
-        host_label, local, operation, operator, release, restore, restore_certificate,
+        host_label, image_approval, local, operation, operator, release, restore, restore_certificate,
+        work_order,
     };
     vec![
         named::<alert::AcknowledgeRequest>("alert-acknowledge"),
@@ -85,14 +86,18 @@ pub fn all() -> Vec<Named> {
         named::<guest_audit::GuestAuditKept>("guest-audit-kept"),
         named::<guest_audit::GuestAuditPut>("guest-audit-put"),
         named::<guest_audit::GuestAuditView>("guest-audit-view"),
+        named::<operator::GuestOnHost>("guest-on-host"),
         named::<operator::HostDetail>("host-detail"),
         named::<operator::HostView>("host"),
         named::<host_label::LabelChange>("host-label-change"),
         named::<operator::UpdateWindowsPut>("update-windows-put"),
         named::<operator::InviteCreated>("invite-created"),
         named::<operator::InviteRequest>("invite-request"),
+        named::<image_approval::ImageApprovalDetail>("image-approval-detail"),
+        named::<image_approval::ImageApprovalView>("image-approval"),
         named::<operator::JobDetail>("job-detail"),
         named::<operator::JobSubmit>("job-submit"),
+        named::<operator::TunnelOrder>("tunnel-order"),
         named::<operator::JobView>("job"),
         named::<operator::EnrollmentApproval>("enrollment-approval"),
         named::<operator::EnrollmentRequestView>("enrollment-request-view"),
@@ -103,6 +108,7 @@ pub fn all() -> Vec<Named> {
         named::<release::SignedRelease>("release-signed"),
         named::<release::stored::ArtifactView>("release-artifact"),
         named::<release::stored::HostOffer>("host-offer"),
+        named::<release::stored::ImageOffer>("image-offer"),
         named::<release::stored::OfferRequest>("offer-request"),
         named::<release::stored::ReleaseOffer>("release-offer"),
         named::<release::stored::ReleaseText>("release-text"),
@@ -123,6 +129,10 @@ pub fn all() -> Vec<Named> {
         named::<restore_certificate::CertificateView>("restore-certificate-view"),
         named::<restore::WithdrawRequest>("withdraw-request"),
         named::<operator::WhoAmI>("whoami"),
+        named::<work_order::WorkOrderView>("work-order"),
+        named::<work_order::WorkOrderDetail>("work-order-detail"),
+        named::<work_order::WorkOrderRequest>("work-order-request"),
+        named::<work_order::OrderText>("work-order-text"),
     ]
 }
 

@@ -70,12 +70,16 @@ macro_rules! sizes {
 }
 
 sizes! {
+    /// How long a work order may wait, or what it made is kept: a minute to a day, or to a month.
+    OrderSeconds in 60..=2678400, "s"
     /// How long an operator's token lives.
     TokenDays in 1..=3650, "days"
     /// CPU cores of a guest. Proxmox accepts 1 to 8192; 512 is above any host we meet.
     Cores in 1..=512, "cores"
     /// Size of a disk in GiB.
     DiskGib in 1..=65536, "GiB"
+    /// How old a backup may be that is asked for before something else begins. A month is four weekly ones.
+    BackupAgeHours in 1..=744, "h"
     /// How long a backup is put off at most, in minutes, so that not all begin at once.
     JitterMinutes in 0..=720, "min"
     /// How many backups a rule of a retention keeps.

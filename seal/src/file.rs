@@ -27,6 +27,8 @@ pub enum SealError {
     #[error("{0} is no age recipient: its last characters are a checksum that does not fit; copy it whole")]
     Recipient(HostRecipient),
     /// Too long once sealed.
+    #[error("it is not sealed: {0}")]
+    Readers(&'static str),
     #[error("it is too long to be sealed: {PLAIN_BYTES_MAX} bytes with everything in it are the most")]
     TooLong,
     #[error("sealing failed: this is a bug of this program or a failure of the kernel's randomness")]

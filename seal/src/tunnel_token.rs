@@ -5,7 +5,8 @@
 use holdfast_protocol::id::TunnelName;
 use holdfast_protocol::json;
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::storage::{HostRecipient, Sealed};
+use holdfast_protocol::storage::sealed::COPIES_MAX;
+use holdfast_protocol::storage::{HostRecipient, Sealed, SealedCopies};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
@@ -75,6 +76,30 @@ impl TunnelToken {
         Ok(token)
     }
 
+    /// Seals it again, for each of these readers by itself.
+    ///
+    /// # Errors
+    /// [`SealError`]; more readers than there may be are one, too.
+    pub fn copies(&self, readers: &[HostRecipient]) -> Result<SealedCopies, SealError> {
+        let copies: Result<Vec<Sealed>, SealError> =
+            readers.iter().take(COPIES_MAX + 1).map(|reader| self.seal(reader)).collect();
+        SealedCopies::try_from(copies?).map_err(SealError::Readers)
+    }
+
+    /// Opens the one of the copies that is sealed for this key.
+    ///
+    /// # Errors
+    /// [`OpenError`]; [`OpenError::OtherKey`] where none is.
+    pub fn open_copy(copies: &SealedCopies, key: &HostKey, tunnel: &TunnelName) -> Result<Self, OpenError> {
+        for copy in copies.iter() {
+            match Self::open(copy, key, tunnel) {
+                Err(OpenError::OtherKey) => {}
+                opened => return opened,
+            }
+        }
+        Err(OpenError::OtherKey)
+    }
+
     /// One word: nothing that could end a line of a file or an argument.
     fn check(&self) -> Result<(), OpenError> {
         let token = self.token.expose();
@@ -104,6 +129,22 @@ mod tests {
         assert_eq!(TunnelToken::open(&sealed, &key, &cf).unwrap().token().expose(), "eyJhIjoiNWFiNGU5Z");
         assert!(matches!(TunnelToken::open(&sealed, &other, &cf), Err(OpenError::OtherKey)));
         assert!(matches!(TunnelToken::open(&sealed, &key, &wg), Err(OpenError::OtherTunnel { .. })));
+    }
+
+    #[test]
+    fn a_copy_opens_for_each_of_its_readers() {
+        let (ada, bob, stranger) = (HostKey::generate(), HostKey::generate(), HostKey::generate());
+        let readers = [ada.recipient().unwrap(), bob.recipient().unwrap()];
+        let copies = token("eyJhIjoiNWFiNGU5Z").unwrap().copies(&readers).unwrap();
+        let (cf, wg) = ("cf".parse().unwrap(), "wg".parse().unwrap());
+        for key in [&ada, &bob] {
+            let opened = TunnelToken::open_copy(&copies, key, &cf).unwrap();
+            assert_eq!(opened.token().expose(), "eyJhIjoiNWFiNGU5Z");
+            assert!(matches!(TunnelToken::open_copy(&copies, key, &wg), Err(OpenError::OtherTunnel { .. })));
+        }
+        assert!(matches!(TunnelToken::open_copy(&copies, &stranger, &cf), Err(OpenError::OtherKey)));
+        let five = vec![ada.recipient().unwrap(); COPIES_MAX + 1];
+        assert!(matches!(token("eyJ").unwrap().copies(&five), Err(SealError::Readers(_))));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Operators' signatures, checked on the host.
 //!
 //! What comes in: the operators file (`allowed_signers` of OpenSSH) and the policy, both laid down by root on the host;
-//! a signed job; the time. What goes out: an [`Accepted`] job, whose only constructor is [`Roster::accept`], or the
+//! a signed job; the time. What goes out: an [`Accepted`] job, which only [`Roster::accept`] and [`Roster::accept_here`] make, or the
 //! reason why it is refused. Signatures are those of `ssh-keygen -Y sign`. They are checked over the exact bytes before
 //! these are parsed, and the checked bytes are the parsed ones. Deliberately absent: files, clocks, databases; the
 //! ledger knows whether a nonce was used before.
@@ -38,7 +38,7 @@ pub use operators::Operators;
 pub use policy::Policy;
 pub use release::{AcceptedRelease, ReleaseKeys, ReleaseRefused};
 pub use restore_rule::RestoreRule;
-pub use roster::{Accepted, Refused, Roster};
+pub use roster::{Accepted, Reach, Refused, Roster};
 
 #[cfg(test)]
 mod tests;

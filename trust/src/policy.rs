@@ -53,9 +53,11 @@ impl Rule {
     #[must_use]
     pub fn first(verb: Verb) -> Self {
         match verb {
-            Verb::DeleteBackup | Verb::DestroyGuest | Verb::PolicyUpdate | Verb::Rollback => {
-                Self { delay_s: DELAY_S, per_day: PER_DAY, ..Self::default() }
-            }
+            Verb::DeleteBackup
+            | Verb::DestroyGuest
+            | Verb::DiscardCopy
+            | Verb::PolicyUpdate
+            | Verb::Rollback => Self { delay_s: DELAY_S, per_day: PER_DAY, ..Self::default() },
             // Nothing is lost at once, and a policy may have many guests.
             Verb::LoosenPolicy => Self { delay_s: DELAY_S, ..Self::default() },
             // Nothing is wiped, a detached storage can be attached again, an opened way closes by itself, and a token is

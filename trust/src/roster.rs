@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::OperatorName;
-use holdfast_protocol::job::{Payload, SignedJob, Verb};
+use holdfast_protocol::job::{Ordered, Payload, SignedJob, Verb};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use crate::operators::{Operators, SigningRight};
 use crate::policy::{Lane, Policy, Quorum, Rule};
+use crate::scope::Here;
 use crate::signature::{self, Namespace, SignatureError};
 
 /// Operators and policy of one host.
@@ -19,10 +20,21 @@ pub struct Roster {
     pub policy: Policy,
 }
 
-/// A job that was signed by who may sign it. There is no other way to make one than [`Roster::accept`].
+/// Whom the signed bytes name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// One host.
+    OneHost,
+    /// All hosts: they are the approval of an image, and name none.
+    AllHosts,
+}
+
+/// A job that was signed by who may sign it. There is no other way to make one than [`Roster::accept`] and
+/// [`Roster::accept_here`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
     payload: Payload,
+    reach: Reach,
     digest: [u8; 32],
     signers: BTreeSet<OperatorName>,
     rule: Rule,
@@ -34,6 +46,12 @@ impl Accepted {
     #[must_use]
     pub const fn payload(&self) -> &Payload {
         &self.payload
+    }
+
+    /// Whom the signed bytes name.
+    #[must_use]
+    pub const fn reach(&self) -> Reach {
+        self.reach
     }
 
     /// SHA-256 of the signed bytes: what makes a repeat the same.
@@ -109,11 +127,32 @@ impl Refused {
 }
 
 impl Roster {
-    /// Checks every signature over the bytes, then reads the bytes, then counts.
+    /// Checks every signature over the bytes, then reads the bytes, then counts. An approval for all hosts is refused:
+    /// the caller means one host.
     ///
     /// # Errors
     /// [`Refused`], at the first reason.
     pub fn accept(&self, job: &SignedJob, at: Timestamp) -> Result<Accepted, Refused> {
+        let signers = self.signers(job, at)?;
+        let payload = Payload::parse(&job.payload)?;
+        self.count((payload, Reach::OneHost), job, signers, at)
+    }
+
+    /// The same for a host that takes approvals for all hosts, too: one is a job of this host then.
+    ///
+    /// # Errors
+    /// [`Refused`], at the first reason.
+    pub fn accept_here(&self, job: &SignedJob, here: &Here) -> Result<Accepted, Refused> {
+        let signers = self.signers(job, here.now)?;
+        let ordered = match Ordered::parse(&job.payload)? {
+            Ordered::OneHost(payload) => (*payload, Reach::OneHost),
+            Ordered::AllHosts(approval) => (approval.for_host(here.host, here.epoch)?, Reach::AllHosts),
+        };
+        self.count(ordered, job, signers, here.now)
+    }
+
+    /// Who signed exactly these bytes, each once.
+    fn signers(&self, job: &SignedJob, at: Timestamp) -> Result<BTreeSet<OperatorName>, Refused> {
         let mut signers = BTreeSet::new();
         for (number, armoured) in (1..).zip(&job.signatures) {
             let key = signature::check_known(&job.payload, armoured, Namespace::Job, |data| {
@@ -128,7 +167,16 @@ impl Roster {
                 SigningRight::Unknown => return Err(Refused::KeyUnknown { fingerprint: key.fingerprint() }),
             }
         }
-        let payload = Payload::parse(&job.payload)?;
+        Ok(signers)
+    }
+
+    fn count(
+        &self,
+        (payload, reach): (Payload, Reach),
+        job: &SignedJob,
+        signers: BTreeSet<OperatorName>,
+        at: Timestamp,
+    ) -> Result<Accepted, Refused> {
         let verb = payload.act.verb();
         let able = self.operators.able(Namespace::Job, at);
         let (rule, lane) = self.policy.rule_for(verb, Quorum { signed: signers.len(), able });
@@ -140,6 +188,6 @@ impl Roster {
         if signers.len() < usize::from(rule.signatures) {
             return Err(Refused::Missing { verb, needed: rule.signatures, given: signers.len() });
         }
-        Ok(Accepted { payload, digest: Sha256::digest(&job.payload).into(), signers, rule, lane })
+        Ok(Accepted { payload, reach, digest: Sha256::digest(&job.payload).into(), signers, rule, lane })
     }
 }

@@ -111,6 +111,7 @@ pub const fn binding(verb: Verb) -> Binding {
         | Verb::BreakGlass
         | Verb::DeleteBackup
         | Verb::DestroyGuest
+        | Verb::DiscardCopy
         | Verb::DetachStorage
         | Verb::ReassignVolume
         | Verb::RebaseGuest

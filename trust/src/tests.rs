@@ -429,3 +429,53 @@ fn each_bit_of_a_signature_counts() {
         assert_eq!(holds.collect::<Vec<_>>(), Vec::new());
     }
 }
+
+const APPROVAL: &str = r#"{"schema":"holdfast.image-approval/v1","job_id":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01","version":"2026.11.1","sha256":"abababababababababababababababababababababababababababababababab","not_before":"2026-11-01T00:00:00Z","expires_at":"2026-11-22T00:00:00Z","nonce":"00112233445566778899aabbccddeeff","reason":"the image of November"}"#;
+
+/// The same operators, rule and quorum as for the approval on one host.
+#[test]
+fn an_approval_for_all_hosts_is_a_job_of_each() {
+    let (alice, bob, eve) = (Hand::plain(1), Hand::plain(2), Hand::plain(3));
+    let lines = [alice.line("alice"), bob.line("bob")];
+    let two = roster(&lines, "version = 1\n[verbs.approve_release]\nsignatures = 2");
+    let only_bob = roster(&lines, "version = 1\n[verbs.approve_release]\nsigners = [\"bob\"]");
+    let here = |n: u8, now| Here {
+        host: format!("01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a{n:02}").parse().unwrap(),
+        epoch: holdfast_protocol::job::HostEpoch::new(u32::from(n)),
+        now,
+        latest: now,
+    };
+    for n in [2, 3] {
+        let here = here(n, now());
+        let accepted = two.accept_here(&job(APPROVAL, &[&alice, &bob]), &here).unwrap();
+        let payload = accepted.payload();
+        assert_eq!((accepted.reach(), payload.host_id), (crate::Reach::AllHosts, here.host));
+        assert_eq!(payload.act.verb(), holdfast_protocol::job::Verb::ApproveRelease);
+        assert_eq!(accepted.rule().signatures, 2);
+        assert!(timely(payload, &here).is_ok());
+        for time in ["2026-10-31T23:59:59Z", "2026-11-22T00:00:00Z"] {
+            assert!(timely(payload, &Here { now: at(time), latest: at(time), ..here }).is_err(), "{time}");
+        }
+    }
+    let code = |roster: &Roster, hands: &[&Hand]| {
+        roster.accept_here(&job(APPROVAL, hands), &here(2, now())).map(|_| ()).map_err(|error| error.code())
+    };
+    assert_eq!(code(&two, &[&alice]), Err(ErrorCode::SignaturesMissing));
+    assert_eq!(code(&two, &[&alice, &alice]), Err(ErrorCode::SignaturesMissing), "one person");
+    assert_eq!(code(&two, &[&alice, &eve]), Err(ErrorCode::KeyUnknown));
+    assert_eq!(code(&only_bob, &[&alice]), Err(ErrorCode::KeyRevoked));
+    assert_eq!(code(&only_bob, &[&bob]), Ok(()));
+    // Bytes that were changed after the signature, and one for another purpose.
+    let mut forged = job(APPROVAL, &[&bob]);
+    forged.payload = APPROVAL.replacen("2026.11.1", "2026.11.2", 1).into_bytes();
+    assert_eq!(only_bob.accept_here(&forged, &here(2, now())).unwrap_err().code(), ErrorCode::Signature);
+    let release = Shape { namespace: "holdfast-release", signed_for: "holdfast-release", ..RIGHT };
+    let signatures = vec![bob.shaped(APPROVAL.as_bytes(), &release)];
+    let other = SignedJob { payload: APPROVAL.as_bytes().to_vec(), signatures, consents: Vec::new() };
+    assert!(only_bob.accept_here(&other, &here(2, now())).is_err());
+    // Where one host is meant, it is no job: root's programs take none.
+    assert!(only_bob.accept(&job(APPROVAL, &[&bob]), now()).is_err());
+    // A job of one host goes the one way that it always went.
+    let destroys = two.accept_here(&job(PAYLOAD, &[&alice]), &here(2, now())).unwrap();
+    assert_eq!(destroys.reach(), crate::Reach::OneHost);
+}

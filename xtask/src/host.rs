@@ -28,8 +28,42 @@ const INCLUDE: &str = "ca-certificates,curl,dbus,e2fsprogs,iproute2,jq,libjson-p
 /// They are not read there. (What is left out stays left out, of our packages too: their documentation is wanted.)
 const LEFT_OUT: [&str; 1] = ["/usr/share/locale/*"];
 
-/// Builds what is needed and runs the tests.
-pub fn run() -> Result<()> {
+/// The stories, each on a machine of its own.
+#[derive(Clone, Copy, Debug)]
+pub enum Story {
+    /// From the first day to the last.
+    Life,
+    /// Releases of the agent, good and bad.
+    Releases,
+}
+
+impl Story {
+    fn filter(self) -> &'static str {
+        match self {
+            Self::Life => "package(e2e) and test(/^host::a_box_from_/)",
+            Self::Releases => "package(e2e) and test(/^host::a_box_takes_releases/)",
+        }
+    }
+}
+
+/// The story of a host's life.
+pub fn life() -> Result<()> {
+    run(Story::Life)
+}
+
+/// The story of releases.
+pub fn releases() -> Result<()> {
+    run(Story::Releases)
+}
+
+/// Both, one after the other.
+pub fn both() -> Result<()> {
+    life()?;
+    releases()
+}
+
+/// Builds what is needed and runs a story.
+fn run(story: Story) -> Result<()> {
     ensure!(packages::is_root(), "a Debian is booted by root alone");
     packages::prepare(packages::Purpose::Ci)?;
     let folder = target().join("host");
@@ -38,15 +72,15 @@ pub fn run() -> Result<()> {
     let golden = build::golden(&programs, Runtime::Process)?;
     let made = package::made(Build::Debug)?;
     let made = made.first().and_then(|file| file.parent()).context("packages lie in a folder")?;
-    let (place, simulator) = (folder.join("box"), programs.path("pve-sim"));
+    let simulator = programs.path("pve-sim");
     let env: [(&str, &OsStr); 5] = [
-        ("HOLDFAST_HOST_FOLDER", place.as_os_str()),
+        ("HOLDFAST_HOST_FOLDER", folder.as_os_str()),
         ("HOLDFAST_HOST_DEBIAN", debian.as_os_str()),
         ("HOLDFAST_HOST_PACKAGES", made.as_os_str()),
         ("HOLDFAST_HOST_SIMULATOR", simulator.as_os_str()),
         ("HOLDFAST_E2E_GOLDEN", golden.manifest.as_os_str()),
     ];
-    ci::run_tests("package(e2e) and test(/^host::/)", &["--no-capture".to_owned()], env)
+    ci::run_tests(story.filter(), &["--no-capture".to_owned()], env)
 }
 
 /// The kept archive of that Debian, or a new one.

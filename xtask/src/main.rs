@@ -28,6 +28,7 @@ mod package;
 mod packages;
 mod page;
 mod planted;
+mod postgres;
 mod release;
 mod schedules;
 mod schemas;
@@ -164,7 +165,7 @@ fn main() -> ExitCode {
         Task::E2e { words } => e2e_suite::run(&words),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Golden(task) => golden::run(task),
-        Task::Host => host::run(),
+        Task::Host => host::both(),
         Task::Hostile { words } => schedules::hostile(&words, Build::AsTests),
         Task::Matrix { words } => matrix::run(&words, Build::AsTests),
         Task::Mutants(options) => mutants::run(&options),

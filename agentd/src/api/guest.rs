@@ -10,6 +10,7 @@ use holdfast_protocol::id::{GuestUid, MountPath};
 use holdfast_protocol::local::hello::{PROGRAMS_MAX, WHY_BYTES_MAX};
 use holdfast_protocol::local::window::STACKS_MAX;
 use holdfast_protocol::local::{Hello, HelloAnswer, ImageAge, MountState, MountView, SelfView, StorageView};
+use holdfast_protocol::root_disk;
 
 use super::auth::GuestScope;
 use super::envelope::Data;
@@ -36,6 +37,7 @@ pub(super) async fn hello(
             unwell: hello.unwell,
             upgrade: hello.upgrade,
             restart_needed: hello.restart_needed,
+            root_disk: hello.root_disk,
         },
         at: local.clock.now(),
     };
@@ -70,6 +72,9 @@ pub(super) async fn read_hello(body: Body) -> Result<Hello, ApiError> {
     let few = hello.restart_needed.as_ref().is_none_or(|needed| needed.programs.len() <= PROGRAMS_MAX);
     if !few || !programs.into_iter().all(|name| plain(name, WORD_CHARS_MAX)) {
         return Err(ApiError::Part { what: "programs", rule: "at most 8 names of 1 to 64 bytes" });
+    }
+    if hello.root_disk.as_ref().is_some_and(|data| data.items.len() > root_disk::ITEMS_MAX) {
+        return Err(ApiError::Part { what: "root_disk", rule: "at most 8 places" });
     }
     Ok(hello)
 }

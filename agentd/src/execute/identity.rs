@@ -25,6 +25,17 @@ pub(super) async fn own_config(context: &Context<'_>) -> Result<GuestConfig, Ste
     }
     let vmid = vmid(context)?;
     let config = context.ports.pve.guest_config(vmid).await?;
+    if let Operation::DiscardCopy(discard) = &context.progress.operation {
+        return match mark::read(&config.tags, &config.description) == discard.mark() {
+            true => Ok(config),
+            false => Err(StepError::give_up(
+                ErrorCode::TargetChanged,
+                format!(
+                    "guest {vmid} does not carry the mark of the copy that was signed for: it is not touched"
+                ),
+            )),
+        };
+    }
     let uid = context.progress.operation.uid();
     let making = matches!(context.progress.operation.makes(), Makes::Guest(_));
     let unmarked = making && !context.progress.did(Step::Mark);
@@ -46,7 +57,7 @@ pub(super) async fn own_config(context: &Context<'_>) -> Result<GuestConfig, Ste
 /// What it is called when the guest is not the one that was meant.
 const fn other(context: &Context<'_>) -> ErrorCode {
     match context.progress.operation {
-        Operation::Destroy(_) => ErrorCode::TargetChanged,
+        Operation::Destroy(_) | Operation::DiscardCopy(_) => ErrorCode::TargetChanged,
         Operation::AdoptGuest(_)
         | Operation::AttachVolume(_)
         | Operation::Backup(_)
@@ -59,6 +70,7 @@ const fn other(context: &Context<'_>) -> ErrorCode {
         | Operation::PruneBackup(_)
         | Operation::Reconfigure(_)
         | Operation::RestoreCopy(_)
+        | Operation::RestartGuest(_)
         | Operation::RestoreTest(_)
         | Operation::RollBack(_)
         | Operation::Snapshot(_)

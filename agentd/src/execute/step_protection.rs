@@ -38,8 +38,8 @@ pub(super) async fn protect_again(context: &Context<'_>) -> Result<Started, Step
 }
 
 async fn prove(context: &Context<'_>, config: &GuestConfig) -> Result<LiftProof, StepError> {
-    if let Operation::Destroy(destroy) = &context.progress.operation {
-        return Ok(LiftProof::of_destroy(&step_destroy::proof(context, destroy, config)?));
+    if let Operation::Destroy(_) | Operation::DiscardCopy(_) = &context.progress.operation {
+        return Ok(LiftProof::of_destroy(&step_destroy::proof(context, config)?));
     }
     let (uid, vmid) = (context.progress.operation.uid(), vmid(context)?);
     let volumes: BTreeSet<_> = recorded_volumes(context)

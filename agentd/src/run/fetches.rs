@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agent_slots::withdrawal::TrialWithdrawal;
 use holdfast_protocol::envelope::ErrorBody;
 use tokio::sync::watch;
 
@@ -57,6 +58,7 @@ pub(super) fn start_goldens(
         folder: GoldenFolder::of(&settings.state.dir),
         helper: Helper::shipped(),
         trouble,
+        placed: None,
         clock: Arc::clone(&parts.clock),
     };
     let stop = stop.clone();
@@ -67,13 +69,20 @@ pub(super) fn start_goldens(
 }
 
 /// Releases of this agent.
-pub(super) fn start_agent_update(tasks: &mut Tasks, settings: &Settings, parts: &Parts, stop: &Stop) {
+pub(super) fn start_agent_update(
+    tasks: &mut Tasks,
+    settings: &Settings,
+    parts: &Parts,
+    withdrawal: watch::Sender<Option<TrialWithdrawal>>,
+    stop: &Stop,
+) {
     let task = AgentUpdateTask {
         store: parts.store.clone(),
         folder: parts.folder.clone(),
         dial: Arc::new(Hub::enrolled),
         updates: UpdateFolder::of(&settings.state.dir),
         slots: slots_file::read,
+        withdrawal,
         restart: Arc::new(stop_this_process),
         clock: Arc::clone(&parts.clock),
     };

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use agent_slots::withdrawal::TrialWithdrawal;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::report::Sections;
 use jiff::SignedDuration;
@@ -45,6 +46,7 @@ use crate::port::target_probe::TargetProbe;
 use crate::settings::Settings;
 use crate::task::admin_socket::StatusTask;
 use crate::task::break_glass::{BreakGlassTask, SharedStatus};
+use crate::task::diagnostics::{self, DiagnosticsTask};
 use crate::task::escrow::{EscrowTask, HubCopies};
 use crate::task::guest_audit::GuestAuditTask;
 use crate::task::hardware::HardwareTask;
@@ -73,6 +75,7 @@ struct Wires {
     usage: UsageQueue,
     levels: watch::Sender<Arc<UsageLevels>>,
     break_glass: watch::Sender<SharedStatus>,
+    withdrawal: watch::Sender<Option<TrialWithdrawal>>,
     missing_controllers: watch::Sender<Arc<MissingControllers>>,
     tunnels: watch::Sender<Arc<TunnelsView>>,
     lines: watch::Sender<ProgressLines>,
@@ -98,6 +101,7 @@ pub(super) fn start(
         usage: UsageQueue::default(),
         levels: watch::channel(Arc::new(UsageLevels::default())).0,
         break_glass: watch::channel(SharedStatus::default()).0,
+        withdrawal: watch::channel(None).0,
         missing_controllers: watch::channel(Arc::default()).0,
         tunnels: watch::channel(Arc::new(TunnelsView::default())).0,
         lines: watch::channel(ProgressLines::new()).0,
@@ -125,6 +129,7 @@ pub(super) fn start(
     let guest_listener = GuestEndpoint { endpoint: format!("https://{first}"), pin: parts.leaf.pin() };
 
     let mut tasks = Tasks::new();
+    of_tests::stall(&mut tasks, stop);
     start_metrics(&mut tasks, listeners.metrics.take(), &parts, &wires, stop);
     start_local_api(&mut tasks, &parts, &wires, listeners, stop)?;
     let refused_files = laid_down.into_iter().collect();
@@ -132,7 +137,7 @@ pub(super) fn start(
     start_tellers(&mut tasks, &parts, &wires, (at_guests, refused_files), stop);
     start_storage(&mut tasks, &parts, &wires, stop);
     start_evidence(&mut tasks, settings, &parts, stop);
-    fetches::start_agent_update(&mut tasks, settings, &parts, stop);
+    fetches::start_agent_update(&mut tasks, settings, &parts, wires.withdrawal.clone(), stop);
     fetches::start_controllers(&mut tasks, &parts, wires.missing_controllers.clone(), stop);
     let images = (wires.view.subscribe(), wires.golden_trouble.clone());
     fetches::start_goldens(&mut tasks, (settings, &parts), images.0, images.1, stop);
@@ -232,7 +237,14 @@ fn start_tellers(
         contact: wires.contact.subscribe(),
     };
     let metrics = metrics_source(parts, wires);
+    let reader = diagnostics::Reader {
+        sections: wires.sections.subscribe(),
+        tasks: diagnostics::tasks_of(&parts.pve),
+        clock: Arc::clone(&parts.clock),
+    };
+    let readings = DiagnosticsTask { store: parts.store.clone(), reader: reader.clone() };
     let status = StatusTask {
+        reader,
         host: parts.identity.enrolled.host_id,
         own: parts.own.clone(),
         hub: parts.identity.hub.clone(),
@@ -246,6 +258,7 @@ fn start_tellers(
         view: wires.view.subscribe(),
         lines: wires.lines.subscribe(),
         heavy: wires.heavy.watch(),
+        withdrawal: wires.withdrawal.subscribe(),
         clock: Arc::clone(&parts.clock),
         failpoints: Arc::clone(&wires.failpoints),
     };
@@ -256,6 +269,11 @@ fn start_tellers(
         clock: Arc::clone(&parts.clock),
     };
     let (for_report, for_status, for_watchdog) = (stop.clone(), stop.clone(), stop.clone());
+    let for_readings = stop.clone();
+    tasks.spawn(async move {
+        readings.run(for_readings).await;
+        "diagnostics"
+    });
     tasks.spawn(async move {
         report.run(for_report).await;
         "report"

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_slots::withdrawal::TrialWithdrawal;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{HostId, OperationId};
@@ -26,6 +27,7 @@ mod restore_tests;
 
 pub use fields::spent_claim;
 
+use super::diagnostics::Reader;
 use super::metrics::MetricsSource;
 use super::stop::Stop;
 use crate::execute::failpoint::Failpoints;
@@ -66,6 +68,8 @@ pub struct StatusTask {
     /// What a lost host left, if this one took its place.
     pub handed: HandOverFolder,
     pub sections: watch::Receiver<Arc<Sections>>,
+    /// Reads named things of the host.
+    pub reader: Reader,
     /// What the page of metrics is made of.
     pub metrics: MetricsSource,
     /// What the reconcile loop last saw.
@@ -74,6 +78,8 @@ pub struct StatusTask {
     pub lines: watch::Receiver<ProgressLines>,
     /// Which operations do heavy work, and which wait for a slot.
     pub heavy: watch::Receiver<HeavyView>,
+    /// The withdrawal of the release on trial, as the hub last said it.
+    pub withdrawal: watch::Receiver<Option<TrialWithdrawal>>,
     pub clock: Arc<dyn Clock>,
     /// Where tests stop the world.
     pub failpoints: Arc<dyn Failpoints>,
@@ -171,12 +177,14 @@ impl StatusTask {
         match question {
             Question::Status => Answer::Status(Box::new(self.now())),
             Question::Health => Answer::Health(self.health().await),
+            Question::TrialWithdrawal => Answer::TrialWithdrawal(self.withdrawal.borrow().clone()),
             Question::Recovery { last } => reported(self.store.recoveries(last).await.map(Answer::Recovery)),
             Question::Escrow(question) => self.about_codes(question, by).await,
             Question::TakeUp { without } => self.take_up(without, by).await,
             Question::Fields { guest } => self.fields(&guest).await,
             Question::RestoreTests { guest } => self.restore_tests(&guest).await,
             Question::Metrics => Answer::Metrics(self.metrics.page()),
+            Question::Diagnose { name, guest } => Answer::Diagnosed(self.reader.text(name, guest).await),
             Question::Parked => reported(self.waiting().await.map(Answer::Parked)),
             Question::Forgive { guest } => {
                 let done = self.store.forgive_starts(vec![guest], Forgiven::By(by), self.clock.now()).await;
@@ -255,12 +263,15 @@ fn done(outcome: Result<crate::operation::progress::OperationState, AnswerError>
 #[cfg(test)]
 mod tests {
     use agent_slots::health::PartState;
+    use holdfast_protocol::job::act::Sha256Text;
+    use holdfast_protocol::release::stored::WithdrawalReason;
 
     use super::*;
     use crate::port::admin_socket::{self, StatusError};
     use crate::port::clock::RealClock;
     use crate::task::stop;
     use crate::task::usage::UsageQueue;
+    use holdfast_protocol::work_order::DiagnosticName;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_running_agent_reports_and_a_dead_one_does_not() {
@@ -303,11 +314,17 @@ mod tests {
             helper: Helper::shipped(),
             local_api: ([127, 0, 0, 1], 1).into(),
             handed: HandOverFolder::of(&state),
+            reader: Reader {
+                sections: sections.clone(),
+                tasks: Arc::new(|| Box::pin(async { Err("no Proxmox".to_owned()) })),
+                clock: Arc::clone(&clock),
+            },
             sections,
             view,
             lines: watch::channel(ProgressLines::new()).1,
             metrics,
             heavy,
+            withdrawal: watch::channel(Some(withdrawal())).1,
             clock,
             failpoints: Arc::new(crate::execute::failpoint::Nowhere),
         };
@@ -322,6 +339,10 @@ mod tests {
         assert_eq!(reported.fingerprint.as_str(), "4f2a-9c01-77de-b3a8-0c11");
     }
 
+    fn withdrawal() -> TrialWithdrawal {
+        TrialWithdrawal { manifest: Sha256Text::of(b"m"), reason: WithdrawalReason::Held }
+    }
+
     /// Every question, and every refusal, and then the agent's status.
     fn story(state: &std::path::Path) -> AgentStatus {
         let put = |question| admin_socket::put(state, question);
@@ -333,12 +354,16 @@ mod tests {
             (&PartState::Works, &PartState::NotYet, &PartState::NotYet)
         );
         assert!(matches!(health.local_api, PartState::Failed(_)), "nothing listens there");
+        assert_eq!(put(Question::TrialWithdrawal).unwrap(), Answer::TrialWithdrawal(Some(withdrawal())));
         let operation = OperationId::new(uuid::Uuid::nil());
         let code = |question| match put(question) {
             Err(StatusError::Refused(problem)) => problem.code,
             other => panic!("{other:?}"),
         };
         assert_eq!(code(Question::Retry { operation, entries: 1 }), ErrorCode::NotFound);
+        let diagnose = Question::Diagnose { name: DiagnosticName::Locks, guest: None };
+        let Ok(Answer::Diagnosed(text)) = put(diagnose) else { panic!("no text") };
+        assert!(text.starts_with("locks at ") && text.contains("not known: no Proxmox"), "{text}");
         assert_eq!(code(Question::RestoreTests { guest: "web-1".to_owned() }), ErrorCode::NotFound);
         let forget = |reason: &str| Question::Forget { operation, entries: 1, reason: reason.to_owned() };
         assert_eq!(code(forget("cleared by hand")), ErrorCode::NotFound);

@@ -1,7 +1,8 @@
 //! The task that fetches an offered release of the agent.
 //!
-//! In: the hub's offer, asked for every ten minutes, and the state of the slots. Out: the release in a folder for root's
-//! gate, and a restart of this agent once no operation is under way. A hub can offer; what runs is decided by the release
+//! In: the hub's offer, asked for every ten minutes and during a trial twice in a minute, and the state of the slots. Out:
+//! the release in a folder for root's gate, and a restart of this agent once no operation is under way; and for the gate's
+//! question, whether the release on trial was withdrawn. A hub can offer; what runs is decided by the release
 //! keys of the host, in the gate. Deliberately absent: the verdict on a build.
 
 use std::sync::Arc;
@@ -9,12 +10,14 @@ use std::time::Duration;
 
 use agent_slots::SlotsState;
 use agent_slots::offer::{NotFetched, Offer, judge_offer};
+use agent_slots::withdrawal::{TrialWithdrawal, ends_trial};
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::json::chain;
-use holdfast_protocol::release::stored::OfferedRelease;
+use holdfast_protocol::release::stored::{OfferedRelease, WithdrawnRelease};
 use holdfast_protocol::release::{
     ReleaseError, ReleaseFileKind, ReleaseManifest, SignedRelease, VersionNumber,
 };
+use tokio::sync::watch;
 
 use super::hub_sync::Dial;
 use super::stop::Stop;
@@ -26,6 +29,9 @@ use crate::port::update_folder::{UpdateFolder, UpdateFolderError};
 
 /// The interval of the question. A rollout is paced in minutes.
 const ASK_EVERY: Duration = Duration::from_secs(600);
+
+/// A trial lasts two minutes at least, and a rollout that is held should end it.
+const ASK_ON_TRIAL: Duration = Duration::from_secs(30);
 
 /// The first question waits until the start's own work is done.
 const FIRST: Duration = Duration::from_secs(60);
@@ -48,6 +54,8 @@ pub struct AgentUpdateTask {
     pub updates: UpdateFolder,
     /// The state of the slots, as it is now.
     pub slots: fn() -> Option<SlotsState>,
+    /// What the gate is told when it asks.
+    pub withdrawal: watch::Sender<Option<TrialWithdrawal>>,
     /// Asks this process to stop; systemd starts it again, behind the gate.
     pub restart: Arc<dyn Fn() + Send + Sync>,
     pub clock: Arc<dyn Clock>,
@@ -92,14 +100,14 @@ enum Round {
 impl AgentUpdateTask {
     /// Asks until the agent stops.
     pub async fn run(self, mut stop: Stop) {
-        let mut pause = FIRST;
+        let mut pause = self.pause().min(FIRST);
         loop {
             tokio::select! {
                 biased;
                 () = stop.requested() => return,
                 () = self.clock.sleep(pause) => {}
             }
-            pause = ASK_EVERY;
+            pause = self.pause();
             match self.round().await {
                 Ok(Round::Nothing) => {}
                 Ok(Round::NotLookedAt) => tracing::warn!(
@@ -119,13 +127,37 @@ impl AgentUpdateTask {
         }
     }
 
+    /// Until the next question.
+    fn pause(&self) -> Duration {
+        let on_trial = (self.slots)().is_some_and(|state| state.trial.is_some());
+        if on_trial { ASK_ON_TRIAL } else { ASK_EVERY }
+    }
+
+    /// Keeps for the gate what the hub says of the release on trial. A hub that is silent changes nothing.
+    fn note_withdrawal(&self, withdrawn: Option<&WithdrawnRelease>) {
+        let ends = ends_trial(withdrawn, (self.slots)().as_ref());
+        self.withdrawal.send_if_modified(|kept| {
+            let changed = *kept != ends;
+            if let (true, Some(ends)) = (changed, &ends) {
+                tracing::warn!(
+                    "the release on trial is offered no more, and its trial ends: {}",
+                    ends.reason.as_str()
+                );
+            }
+            kept.clone_from(&ends);
+            changed
+        });
+    }
+
     async fn round(&self) -> Result<Round, UpdateError> {
         if self.updates.waits()? {
             return Ok(Round::NotLookedAt);
         }
         let identity = self.folder.read()?.ok_or(UpdateError::NotEnrolled)?;
         let hub = (self.dial)(&identity)?;
-        let Some(OfferedRelease { version, manifest_sha256 }) = hub.release_offer().await?.release else {
+        let answer = hub.release_offer().await?;
+        self.note_withdrawal(answer.withdrawn.as_ref());
+        let Some(OfferedRelease { version, manifest_sha256 }) = answer.release else {
             return Ok(Round::Nothing);
         };
         let offer = Offer { version, manifest: manifest_sha256 };

@@ -1,9 +1,11 @@
-//! The task that fetches approved golden images which guests wait for.
+//! The task that fetches golden images: approved ones, and offered ones.
 //!
-//! In: the images that the last plan missed, and the hub's releases. Out: an image in the dump folder, put there by root's
-//! program, or the reason why not, for the report. An operator's signature says which bytes are wanted, and the release keys
-//! of the host say whether root takes them. Deliberately absent: a choice; what nobody approved is not fetched.
+//! In: the approved images that the last plan missed, the image that a rollout offers, and the hub's releases. Out: an image in the dump folder, put there by root's
+//! program, or the reason why not, for the report. The release keys of the host say whether root
+//! takes the bytes, and an operator's signature whether guests are made of them. Deliberately absent: a choice; what was
+//! neither approved nor offered is not fetched.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use holdfast_protocol::golden::{GoldenManifest, MANIFEST_BYTES_MAX};
 use holdfast_protocol::id::GoldenVersion;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::json::{self, JsonError, chain};
+use holdfast_protocol::release::stored::{ImageOffer, OfferedImage};
 use holdfast_protocol::release::{
     ReleaseError, ReleaseFile, ReleaseFileKind, ReleaseManifest, SignedRelease, VersionNumber,
 };
@@ -35,6 +38,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// The pause after a failure: an operator uploads, or makes room.
 const AFTER_FAILURE: Duration = Duration::from_secs(600);
 
+/// How often the hub is asked for an offer. A rollout is paced in minutes.
+const ASK_EVERY: Duration = Duration::from_secs(600);
+
 pub struct GoldenFetchTask {
     pub view: watch::Receiver<Arc<HostSnapshot>>,
     /// The identity of this agent.
@@ -46,7 +52,19 @@ pub struct GoldenFetchTask {
     pub helper: Helper,
     /// What keeps an image away, for the report.
     pub trouble: watch::Sender<Option<ErrorBody>>,
+    /// The offered image that this task put into the dump folder last: the host may not report it yet.
+    pub placed: Option<Sha256Text>,
     pub clock: Arc<dyn Clock>,
+}
+
+/// What the hub offers.
+#[derive(Debug, PartialEq, Eq)]
+enum Offered {
+    /// An image that is not here.
+    Image(OfferedImage),
+    Nothing,
+    /// The hub did not say.
+    Unknown,
 }
 
 /// Why an image was not fetched.
@@ -88,7 +106,7 @@ enum FetchError {
 
 impl GoldenFetchTask {
     /// Looks until the agent stops.
-    pub async fn run(self, mut stop: Stop) {
+    pub async fn run(mut self, mut stop: Stop) {
         let (mut pause, mut view) = (FIRST, self.view.clone());
         loop {
             tokio::select! {
@@ -101,31 +119,35 @@ impl GoldenFetchTask {
                 () = stop.requested() => return,
                 pause = self.round() => pause,
             };
-            // Nothing wakes it until an image is missing.
+            // Nothing wakes it before the next question, until an image is missing.
+            let trouble = self.trouble.clone();
             tokio::select! {
                 biased;
                 () = stop.requested() => return,
-                seen = view.wait_for(|view| !view.missing_goldens.is_empty() || self.trouble.borrow().is_some()) => {
+                seen = view.wait_for(|view| !view.missing_goldens.is_empty() || trouble.borrow().is_some()) => {
                     if seen.is_err() {
                         return;
                     }
                 }
+                () = self.clock.sleep(ASK_EVERY) => {}
             }
         }
     }
 
     /// Fetches what is missing, one after the other. One that cannot be fetched keeps no other one away.
-    async fn round(&self) -> Duration {
+    async fn round(&mut self) -> Duration {
         let missing = self.view.borrow().missing_goldens.clone();
+        let offered = self.offered(&missing).await;
         let mut troubles = Vec::new();
         // What was fetched in part, and is wanted no more.
         if missing.is_empty()
+            && offered == Offered::Nothing
             && let Err(error) = self.folder.clear()
         {
             tracing::warn!(error = chain(&error), "the folder of fetched images was not emptied");
         }
         for (version, sha256) in &missing {
-            match self.one(version, sha256).await {
+            match self.one(Some(version), sha256.as_str()).await {
                 Ok(PublishedGolden { archive, .. }) => {
                     tracing::info!(%version, archive, "an approved golden image was fetched");
                 }
@@ -133,6 +155,21 @@ impl GoldenFetchTask {
                     let error = chain(&error);
                     tracing::warn!(%version, error, "an approved golden image was not fetched");
                     troubles.push(format!("golden {version} is approved and was not fetched: {error}"));
+                }
+            }
+        }
+        if let Offered::Image(OfferedImage { release, sha256 }) = offered {
+            match self.one(None, sha256.as_str()).await {
+                Ok(PublishedGolden { version, archive, .. }) => {
+                    tracing::info!(%version, archive, %release, "an offered golden image was fetched");
+                    self.placed = Some(sha256);
+                }
+                Err(error) => {
+                    let error = chain(&error);
+                    tracing::warn!(%release, error, "an offered golden image was not fetched");
+                    troubles.push(format!(
+                        "the golden image of release {release} is offered and was not fetched: {error}"
+                    ));
                 }
             }
         }
@@ -147,8 +184,46 @@ impl GoldenFetchTask {
         pause
     }
 
-    async fn one(&self, version: &GoldenVersion, sha256: &Sha256Hex) -> Result<PublishedGolden, FetchError> {
-        let digest = Sha256Text::try_from(sha256.as_str().to_owned()).map_err(|_| FetchError::NotAtHub)?;
+    /// The image that a rollout offers, where it is not here, and not among those that are fetched anyway.
+    async fn offered(&self, missing: &BTreeMap<GoldenVersion, Sha256Hex>) -> Offered {
+        let offer = match self.image_offer().await {
+            Ok(offer) => offer,
+            Err(error) => {
+                tracing::debug!(error = chain(&error), "the hub was not asked for an image");
+                return Offered::Unknown;
+            }
+        };
+        let is_here = |sha256: &str| {
+            let view = self.view.borrow();
+            view.host
+                .iter()
+                .flat_map(|host| &host.goldens)
+                .any(|image| image.sha256.as_deref() == Some(sha256))
+        };
+        match offer.image {
+            Some(OfferedImage { sha256, .. })
+                if self.placed.as_ref() == Some(&sha256)
+                    || missing.values().any(|missing| missing.as_str() == sha256.as_str())
+                    || is_here(sha256.as_str()) =>
+            {
+                Offered::Nothing
+            }
+            Some(image) => Offered::Image(image),
+            None => Offered::Nothing,
+        }
+    }
+
+    async fn image_offer(&self) -> Result<ImageOffer, FetchError> {
+        let identity = self.identity.read()?.ok_or(FetchError::NotEnrolled)?;
+        Ok((self.dial)(&identity)?.image_offer().await?)
+    }
+
+    async fn one(
+        &self,
+        version: Option<&GoldenVersion>,
+        sha256: &str,
+    ) -> Result<PublishedGolden, FetchError> {
+        let digest = Sha256Text::try_from(sha256.to_owned()).map_err(|_| FetchError::NotAtHub)?;
         if self.folder.waits()? {
             // Fetched before this agent started. Were it of another image, root would find its digest wrong.
             self.folder.withdraw(&digest)?;
@@ -175,7 +250,7 @@ impl GoldenFetchTask {
         &self,
         hub: &Hub,
         (release, file): (&ReleaseManifest, &ReleaseFile),
-        version: &GoldenVersion,
+        version: Option<&GoldenVersion>,
     ) -> Result<Vec<u8>, FetchError> {
         let (release, size) = (release.version, file.size_bytes);
         if size > MANIFEST_BYTES_MAX as u64 {
@@ -187,10 +262,12 @@ impl GoldenFetchTask {
         }
         let manifest: GoldenManifest = json::parse("the manifest", &bytes, MANIFEST_BYTES_MAX)
             .map_err(|source| FetchError::Manifest { release, source })?;
-        if manifest.version == *version {
-            Ok(bytes)
-        } else {
-            Err(FetchError::OtherVersion { release, found: manifest.version })
+        // An offer names bytes alone; an approval names a version, too.
+        match version {
+            Some(version) if manifest.version != *version => {
+                Err(FetchError::OtherVersion { release, found: manifest.version })
+            }
+            Some(_) | None => Ok(bytes),
         }
     }
 

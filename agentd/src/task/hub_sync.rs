@@ -21,6 +21,7 @@ use holdfast_protocol::generation::Generation;
 use holdfast_protocol::job::SeenHost;
 use holdfast_protocol::json::chain;
 use holdfast_protocol::report::{ReportSchema, Sections};
+use holdfast_protocol::work_order::ORDERS_PER_ANSWER;
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
@@ -35,6 +36,7 @@ use crate::port::host_replacement::HandOverFolder;
 use crate::port::hub::{Contact, Hub, HubError, Remedy};
 use crate::port::identity::{Identity, IdentityError, IdentityFolder, Purpose};
 use crate::port::store::job_intake;
+use crate::port::store::work_order::OrderOutcome;
 use crate::port::store::{Store, StoreError};
 
 mod exchange;
@@ -199,8 +201,10 @@ impl HubSync {
         let report = if hold_back(begun).is_zero() { Delivery::Changes } else { Delivery::Nothing };
         let now = self.now().await?;
         let reporting = exchange.next(&now, report);
-        let wait_s = if reporting.is_news() { 0 } else { WAIT_S };
-        let request = CheckinRequest { usage: self.usage.batch(), ..request(&reporting, &now) };
+        // By itself: with a long report it would be more than the hub takes.
+        let diagnostic = if reporting.is_news() { None } else { self.store.waiting_text().await? };
+        let wait_s = if reporting.is_news() || diagnostic.is_some() { 0 } else { WAIT_S };
+        let request = CheckinRequest { usage: self.usage.batch(), diagnostic, ..request(&reporting, &now) };
         let of_jobs = reporting.sections.jobs.as_ref().is_some_and(|jobs| !jobs.is_empty());
         if of_jobs {
             self.reach(Side::Before, Moment::Reported).await;
@@ -222,6 +226,9 @@ impl HubSync {
             () = overtaken => return Ok(Round::Overtaken),
         };
         self.usage.acknowledge(&request.usage);
+        if let Some(text) = request.diagnostic.as_ref().filter(|_| self.store.refusal().is_none()) {
+            self.store.text_arrived(text.order).await?;
+        }
         if of_jobs {
             self.reach(Side::After, Moment::Reported).await;
         }
@@ -250,6 +257,7 @@ impl HubSync {
 
     async fn take(&self, answer: &CheckinAnswer) -> Result<Verdict, StoreError> {
         self.take_jobs(answer).await?;
+        self.take_orders(answer).await?;
         self.take_maintenance(answer).await?;
         match &answer.desired {
             None => Ok(Verdict::Nothing),
@@ -302,7 +310,26 @@ impl HubSync {
         Ok(())
     }
 
-    /// Where tests stop the world around jobs.
+    /// What is not written down here is passed on again by the hub.
+    async fn take_orders(&self, answer: &CheckinAnswer) -> Result<(), StoreError> {
+        for order in answer.orders.iter().take(ORDERS_PER_ANSWER as usize) {
+            // Guests that are not back from a lost host are not here yet.
+            if self.store.refusal().is_some() || self.handed.waits() {
+                return Ok(());
+            }
+            self.reach(Side::Before, Moment::Taken).await;
+            let outcome = self.store.take_order(order.clone(), self.clock.now()).await?;
+            if outcome != OrderOutcome::Known {
+                let correlation_id = order.correlation_id.map(tracing::field::display);
+                let (id, result) = (order.id, outcome.as_str());
+                tracing::info!(action = "work_order", result, order = %id, correlation_id, "the hub ordered work");
+            }
+            self.reach(Side::After, Moment::Taken).await;
+        }
+        Ok(())
+    }
+
+    /// Where tests stop the world around jobs and orders.
     async fn reach(&self, side: Side, moment: Moment) {
         pass(self.failpoints.as_ref(), Point { step: "mail", side, moment }).await;
     }
@@ -401,6 +428,7 @@ fn request(reporting: &DeliveredReport, now: &Sections) -> CheckinRequest {
         coverage: reporting.coverage,
         sections: reporting.sections.clone(),
         usage: Vec::new(),
+        diagnostic: None,
     }
 }
 

@@ -5,6 +5,7 @@
 //! | [`agent_update`] | fetches a release of the agent that the hub offers |
 //! | [`break_glass`] | passes break-glass orders on to root's program |
 //! | [`controller_fetch`] | fetches approved builds of the guest agent |
+//! | [`diagnostics`] | carries out ordered readings of the host |
 //! | `due` | not a loop: jobs whose delay is over |
 //! | [`escrow`] | keeps the copies of wrapped keys as they should be |
 //! | [`golden_fetch`] | fetches approved golden images that guests wait for |
@@ -17,6 +18,7 @@
 //! | [`metrics`] | the page of metrics, at a port of the loopback |
 //! | [`observe`] | observes the host |
 //! | [`reconcile`] | plans, opens and performs operations |
+//! | `refresh` | not a loop: orders to read the whole host anew |
 //! | [`report`] | puts the report together |
 //! | [`restore_certificates`] | issues restore certificates and sends them to the hub |
 //! | [`admin_socket`] | answers at the admin socket |
@@ -33,6 +35,7 @@ pub mod agent_update;
 mod backup_inventory;
 pub mod break_glass;
 pub mod controller_fetch;
+pub mod diagnostics;
 #[cfg(test)]
 #[path = "../../../tests/support/enrolled_agent.rs"]
 mod enrolled_agent;
@@ -49,6 +52,7 @@ mod loss_detector;
 pub mod metrics;
 pub mod observe;
 pub mod reconcile;
+mod refresh;
 pub mod report;
 pub mod restore_certificates;
 mod signed_jobs;

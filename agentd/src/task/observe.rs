@@ -116,6 +116,15 @@ impl Observer {
         (known.config, known.power.touched) = (None, Some(self.clock.monotonic()));
     }
 
+    /// Everything is read anew by the next observation.
+    pub fn touch_all(&mut self) {
+        let now = self.clock.monotonic();
+        for known in self.known.values_mut() {
+            (known.config, known.power.touched) = (None, Some(now));
+        }
+        self.host.forget();
+    }
+
     /// One observation, with the answers to the plan's questions about numbers.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ use super::inherited_backups::Finder;
 use super::loss_detector::Lookout;
 use super::observe::Observer;
 use super::stop::Stop;
-use super::{image_digests, signed_jobs};
+use super::{image_digests, refresh, signed_jobs};
 use crate::execute::{Ports, recover};
 use crate::gate::change_limit::Release;
 use crate::model::addresses::StrangeAnswers;
@@ -274,6 +274,10 @@ impl Reconcile {
         // alone.
         let records = store.records(generation, now).await?;
         let release = self.release(desired.numbered(), now).await?;
+        let refreshes = refresh::due(&store, now).await?;
+        if !refreshes.is_empty() {
+            self.eye.touch_all();
+        }
         for vmid in signed_jobs::targets(&store, now).await? {
             self.eye.touch(vmid);
         }
@@ -316,6 +320,9 @@ impl Reconcile {
         let interval = self.interval.under(desired.document.as_ref());
         self.report(&inputs, &plan, (&state.timekeeper, interval));
         state.again_at = plan.again_at;
+        if store.refusal().is_none() {
+            refresh::settle(&store, refreshes, now).await?;
+        }
         if !plan.healthy.is_empty() && store.refusal().is_none() {
             store.forgive_starts(plan.healthy, Forgiven::Healthy, now).await?;
         }
@@ -403,7 +410,7 @@ impl Reconcile {
     ) -> Result<(), StoreError> {
         for asked in asked {
             if let Answer::Refuse(problem) = &asked.answer {
-                tracing::info!(request = %asked.request, %problem, "a guest's request is refused");
+                tracing::info!(request = %asked.request, %problem, "a request or an order is refused");
                 self.ports.store.refuse_request(asked.request, problem.clone(), now).await?;
             }
         }

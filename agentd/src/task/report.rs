@@ -46,6 +46,9 @@ const ENDED_OPERATIONS: u32 = 20;
 /// Steps of a second belong together; a person sees no difference.
 const GATHER: Duration = Duration::from_millis(100);
 
+/// What of a report could not be kept is tried again after this.
+const KEEP_AGAIN: Duration = Duration::from_secs(30);
+
 pub struct ReportTask {
     /// Operations and the desired document.
     pub store: Store,
@@ -128,6 +131,7 @@ impl ReportTask {
                 changed = self.break_glass.changed() => if changed.is_err() { return },
                 changed = self.tunnels.changed() => if changed.is_err() { return },
                 changed = self.levels.changed() => if changed.is_err() { return },
+                () = self.clock.sleep(KEEP_AGAIN), if memory.conditions.wait_to_be_kept(&self.store) => {}
             }
             self.clock.sleep(GATHER).await;
         }
@@ -238,6 +242,7 @@ impl ReportTask {
             None => (None, None),
         };
         let jobs = self.store.job_reports().await?;
+        let orders = self.store.order_reports(self.clock.now()).await?;
         let (codes, targets) = (self.store.escrow().await?, self.store.storage_targets().await?);
         let now = self.clock.now();
         let trusted = view.anchor.map_or(now, |anchor| anchor.at(self.clock.monotonic()).at);
@@ -299,6 +304,7 @@ impl ReportTask {
             conditions,
             hardware: hardware.section.clone(),
             updates: hardware.updates.clone(),
+            orders,
         })
     }
 }

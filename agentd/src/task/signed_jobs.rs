@@ -2,8 +2,8 @@
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
-use holdfast_protocol::id::{JobId, OperationId, Vmid};
-use holdfast_protocol::job::{Act, Payload, Target};
+use holdfast_protocol::id::{HostId, JobId, OperationId, Vmid};
+use holdfast_protocol::job::{Act, Ordered, Payload, Target};
 use holdfast_protocol::json::chain;
 use holdfast_trust::Accepted;
 use holdfast_trust::scope::{Here, NotHere};
@@ -90,9 +90,11 @@ pub(super) async fn check(
 ) -> Result<Result<Accepted, TurnedAway>, StoreError> {
     let status = store.trust_state().await?;
     let Some(roster) = status.roster else { return Ok(Err(TurnedAway::NoOperators)) };
-    // The job was accepted for this host and no other, so its own host id serves for the comparison of the rest.
-    let host = match Payload::parse(&due.signed.payload) {
-        Ok(payload) => payload.host_id,
+    // The job was accepted for this host and no other, so its own host id serves for the comparison of the rest. An
+    // approval for all hosts names none: nothing is compared with the one that stands for it.
+    let host = match Ordered::parse(&due.signed.payload) {
+        Ok(Ordered::OneHost(payload)) => payload.host_id,
+        Ok(Ordered::AllHosts(_)) => HostId::new(due.id.uuid()),
         Err(error) => return Ok(Err(TurnedAway::Refused(error.into()))),
     };
     let here = Here { host, epoch: status.epoch, now, latest: status.latest };

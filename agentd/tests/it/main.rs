@@ -20,6 +20,7 @@
 //! | `tunnel_traffic` | a tunnel's traffic while the agent is dead |
 //! | `tunnels` | the task that looks after tunnels |
 //! | `unit_file` | the shipped units against the program |
+//! | `wedged` | the real program stopped, stalled, without records, Proxmox or disk |
 
 mod against_simulator;
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
@@ -65,3 +66,4 @@ mod tunnel_traffic;
 mod tunnels;
 mod unit_file;
 mod updates_script;
+mod wedged;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use holdfast_protocol::enrol::{
     Enrolled, EnrollmentAnswer, EnrollmentRequest, INVITE_CHARS_MAX, Invite, InviteError, InviteRedemption,
+    SealingIdentity, request_fingerprint,
 };
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::job::HostFingerprint;
@@ -30,6 +31,7 @@ use crate::port::host_key::{self, HostKeyError};
 use crate::port::host_replacement::{HandOverError, HandOverFolder};
 use crate::port::hub::{Hub, HubError, Remedy};
 use crate::port::identity::{Identity, IdentityError, IdentityFolder, PendingKey, Purpose};
+use crate::port::store::{OpenError, Store, StoreError};
 use crate::port::trust_files::TrustFileError;
 use crate::settings::{ConfigPath, Settings, SettingsError};
 
@@ -49,8 +51,9 @@ input) and --invite-file keep it secret.
 Before this host takes a lost host's place, print this host's key with `--show-key`: the operators' order names it, \
 and no other host can follow that order.
 
-Without an invite the agent can send an enrollment request: an operator compares its key's fingerprint and approves or \
-refuses it.
+Without an invite the agent can send an enrollment request: an operator compares its fingerprint and approves or \
+refuses it. The fingerprint covers the key that secrets for this host are sealed to, so the operator may hand over the \
+token of a tunnel in the same step.
 
 Run as root, the command continues as the owner of the state folder.")]
 pub struct EnrollArguments {
@@ -183,6 +186,11 @@ pub enum EnrollError {
     /// The agent.
     #[error(transparent)]
     Agent(#[from] StatusError),
+    /// The agent's records.
+    #[error("the records of this host cannot be opened")]
+    Records(#[from] OpenError),
+    #[error("the epoch of this host's records cannot be read")]
+    Epoch(#[from] StoreError),
     /// No runtime.
     #[error("the program's runtime cannot be started")]
     Runtime(#[source] std::io::Error),
@@ -202,7 +210,7 @@ impl EnrollError {
             Self::StepDown(_) => 77,
             Self::Input { .. } => 66,
             Self::Invite(_) | Self::Already { .. } => 65,
-            Self::Identity(_) | Self::HostKey(_) => 74,
+            Self::Identity(_) | Self::HostKey(_) | Self::Records(_) | Self::Epoch(_) => 74,
             Self::Recipient(_) => 70,
             Self::Hub(error) => match error.remedy() {
                 Remedy::Wait => 75,
@@ -252,7 +260,8 @@ pub fn run(arguments: EnrollArguments) -> Result<(), EnrollError> {
             let node = settings.proxmox.node.to_string();
             let claimed_name = node.to_ascii_lowercase().parse();
             let claimed_name = claimed_name.map_err(|source| EnrollError::Name { node, source })?;
-            runtime.block_on(request_enrollment(&folder, hub, pin, claimed_name))?
+            let sealing = sealing(&settings.state.dir, &runtime);
+            runtime.block_on(request_enrollment(&folder, hub, pin, claimed_name, sealing))?
         }
         _ => {
             let invite = Invite::open(&read_invite(&arguments)?)?;
@@ -303,16 +312,41 @@ async fn redeem(folder: &IdentityFolder, invite: Invite) -> Result<Identity, Enr
     keep(folder, &key, &invite.hub, enrolled)
 }
 
+/// What an operator who approves the request may seal and sign an order for at once: key and epoch are made here, where
+/// the agent has not made them yet. Without them the request is as good, and such orders follow later.
+fn sealing(state: &Path, runtime: &tokio::runtime::Runtime) -> Option<SealingIdentity> {
+    match sealing_identity(state, runtime) {
+        Ok(sealing) => Some(sealing),
+        Err(error) => {
+            eprintln!("agentd: {error}");
+            eprintln!(
+                "The request is sent without it: tokens of tunnels are signed for after the enrolment."
+            );
+            None
+        }
+    }
+}
+
+fn sealing_identity(state: &Path, runtime: &tokio::runtime::Runtime) -> Result<SealingIdentity, EnrollError> {
+    let recipient = host_key::open(state)?.recipient().map_err(EnrollError::Recipient)?;
+    // Without a thread of its own, so that the folder is free again when this returns.
+    let store = Store::open_on_callers_thread(state, RealClock::start().now())?;
+    let epoch = runtime.block_on(store.trust_section())?.epoch;
+    Ok(SealingIdentity { recipient, epoch })
+}
+
 async fn request_enrollment(
     folder: &IdentityFolder,
     base: &str,
     pin: Pin,
     claimed_name: HostName,
+    sealing: Option<SealingIdentity>,
 ) -> Result<Identity, EnrollError> {
     let hub = Hub::first_contact(base, pin)?;
     let key = folder.pending(Purpose::Enrol)?;
-    let request = EnrollmentRequest { csr_pem: key.csr_pem()?, claimed_name };
-    eprintln!("This box's key is {}", key.fingerprint());
+    let fingerprint = request_fingerprint(key.fingerprint(), sealing.as_ref());
+    let request = EnrollmentRequest { csr_pem: key.csr_pem()?, claimed_name, sealing };
+    eprintln!("This box's fingerprint is {fingerprint}");
     eprintln!(
         "Compare it with `holdfast host requests` and approve it there. Ctrl-C stops the waiting; run the"
     );

@@ -36,6 +36,7 @@ mod ago;
 pub mod audit;
 pub mod break_glass;
 mod code_prompt;
+pub mod diagnose;
 pub mod doctor;
 mod drop_privileges;
 pub mod enroll;

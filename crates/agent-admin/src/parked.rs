@@ -258,6 +258,7 @@ fn leaves(entry: &ParkedEntry) -> &'static str {
         | OperationKind::AttachVolume
         | OperationKind::Backup
         | OperationKind::Destroy
+        | OperationKind::DiscardCopy
         | OperationKind::ExpireSnapshot
         | OperationKind::Grow
         | OperationKind::ReassignVolume
@@ -265,6 +266,7 @@ fn leaves(entry: &ParkedEntry) -> &'static str {
         | OperationKind::PruneBackup
         | OperationKind::Reconfigure
         | OperationKind::RestoreCopy
+        | OperationKind::RestartGuest
         | OperationKind::RestoreTest
         | OperationKind::RollBack
         | OperationKind::Snapshot

@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 
 use super::atomic_file::{self, FileError, Readers};
 use crate::model::policy::Sha256Hex;
+use crate::part_file::PartFileError;
 
 /// Below the agent's own folder.
 const FOLDER: &str = "controllers";
@@ -43,18 +44,9 @@ pub enum ArtifactError {
     Changed { path: PathBuf, found: String },
     #[error("{FILES_MAX} controllers lie in {} already: remove one that no guest is to run", path.display())]
     Full { path: PathBuf },
-    /// What came is not what was asked for.
-    #[error(
-        "the bytes that came for controller {wanted} hash to {found}: they were removed, and are fetched anew"
-    )]
-    OtherDigest { wanted: String, found: String },
-    /// The disk does not take them.
-    #[error("{} cannot be written: look at the disk", path.display())]
-    Write {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
+    /// A download.
+    #[error(transparent)]
+    Part(#[from] PartFileError),
     /// It cannot be kept.
     #[error(transparent)]
     Keep(#[from] FileError),

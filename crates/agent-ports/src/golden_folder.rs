@@ -5,12 +5,12 @@
 //! release is written last: without it there is nothing to publish. Deliberately absent: a hash of the archive; root makes
 //! it in the pass in which it copies.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use held_files::atomic_file::{self, FileError, Readers};
 use holdfast_protocol::job::act::Sha256Text;
+
+use crate::part_file::{PartFile, PartFileError, Removes, remove_others};
 
 /// How many bytes stay free on the disk of the agent's records next to an image.
 pub const RESERVE_BYTES: u64 = 2 << 30;
@@ -18,15 +18,16 @@ pub const RESERVE_BYTES: u64 = 2 << 30;
 /// Why a download could not be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum GoldenFolderError {
-    #[error("{} could not be {verb}: look at the disk", path.display())]
-    Io {
-        verb: &'static str,
+    #[error("{} does not say how much room it has: look at the disk", path.display())]
+    Room {
         path: PathBuf,
         #[source]
         source: std::io::Error,
     },
     #[error(transparent)]
     File(#[from] FileError),
+    #[error(transparent)]
+    Part(#[from] PartFileError),
     #[error("{} has {free} bytes free; the rest of the image needs {needed}, and {RESERVE_BYTES} stay free: free room there", path.display())]
     Full { path: PathBuf, free: u64, needed: u64 },
 }
@@ -46,8 +47,9 @@ impl GoldenFolder {
         self.0.join("release.json")
     }
 
-    fn part(&self, sha256: &Sha256Text) -> PathBuf {
-        self.0.join(format!("{}.part", sha256.as_str()))
+    /// Its length is in the signed release, and held to the room on the disk.
+    fn part(&self, sha256: &Sha256Text) -> PartFile {
+        PartFile::of(&self.0, sha256.as_str(), u64::MAX)
     }
 
     /// Whether an image waits for root.
@@ -63,16 +65,9 @@ impl GoldenFolder {
     /// # Errors
     /// [`GoldenFolderError`].
     pub fn begin(&self, sha256: &Sha256Text, size: u64) -> Result<u64, GoldenFolderError> {
-        atomic_file::private_folder(&self.0)?;
-        let part = self.part(sha256);
-        self.remove_all_but(Some(&part))?;
-        let mut here = std::fs::metadata(&part).map(|about| about.len()).unwrap_or(0);
-        if here > size {
-            atomic_file::remove(&part)?;
-            here = 0;
-        }
-        let failed = |source| GoldenFolderError::Io { verb: "read", path: self.0.clone(), source };
-        let about = rustix::fs::statvfs(&self.0).map_err(|error| failed(error.into()))?;
+        let here = self.part(sha256).begin(Removes::AllElse, size)?;
+        let about = rustix::fs::statvfs(&self.0)
+            .map_err(|error| GoldenFolderError::Room { path: self.0.clone(), source: error.into() })?;
         let (free, needed) = (about.f_bavail.saturating_mul(about.f_frsize), size - here);
         if needed > 0 && free < needed.saturating_add(RESERVE_BYTES) {
             return Err(GoldenFolderError::Full { path: self.0.clone(), free, needed });
@@ -85,10 +80,7 @@ impl GoldenFolder {
     /// # Errors
     /// [`GoldenFolderError`].
     pub fn append(&self, sha256: &Sha256Text, bytes: &[u8]) -> Result<(), GoldenFolderError> {
-        let path = self.part(sha256);
-        let failed = |source| GoldenFolderError::Io { verb: "written", path: path.clone(), source };
-        let mut file = OpenOptions::new().create(true).append(true).open(&path).map_err(failed)?;
-        file.write_all(bytes).map_err(failed)
+        Ok(self.part(sha256).append(bytes)?)
     }
 
     /// Offers a whole archive to root, with the manifest of the image and the release that names both.
@@ -101,9 +93,8 @@ impl GoldenFolder {
         manifest: &[u8],
         release: &str,
     ) -> Result<(), GoldenFolderError> {
-        let part = self.part(sha256);
-        let failed = |source| GoldenFolderError::Io { verb: "renamed", path: part.clone(), source };
-        std::fs::rename(&part, self.0.join("archive")).map_err(failed)?;
+        // Not synced: it is large, and root hashes it before anything is done with it.
+        self.part(sha256).rename(&self.0.join("archive"))?;
         atomic_file::write(&self.0.join("manifest.json"), manifest, Readers::Owner)?;
         Ok(atomic_file::write(&self.release(), release.as_bytes(), Readers::Owner)?)
     }
@@ -114,13 +105,7 @@ impl GoldenFolder {
     /// [`GoldenFolderError`].
     pub fn withdraw(&self, sha256: &Sha256Text) -> Result<(), GoldenFolderError> {
         atomic_file::remove(&self.release())?;
-        let archive = self.0.join("archive");
-        match std::fs::rename(&archive, self.part(sha256)) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                Err(GoldenFolderError::Io { verb: "renamed", path: archive, source })
-            }
-            Ok(()) | Err(_) => Ok(()),
-        }
+        Ok(self.part(sha256).take_back(&self.0.join("archive"))?)
     }
 
     /// Empties the folder, once the image is published, or its bytes were wrong.
@@ -130,22 +115,7 @@ impl GoldenFolder {
     pub fn clear(&self) -> Result<(), GoldenFolderError> {
         // The offer ends first.
         atomic_file::remove(&self.release())?;
-        self.remove_all_but(None)
-    }
-
-    fn remove_all_but(&self, stays: Option<&Path>) -> Result<(), GoldenFolderError> {
-        let failed = |source| GoldenFolderError::Io { verb: "read", path: self.0.clone(), source };
-        let entries = match std::fs::read_dir(&self.0) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            entries => entries.map_err(failed)?,
-        };
-        for entry in entries {
-            let path = entry.map_err(failed)?.path();
-            if Some(path.as_path()) != stays {
-                atomic_file::remove(&path)?;
-            }
-        }
-        Ok(())
+        Ok(remove_others(&self.0, Removes::AllElse, None)?)
     }
 }
 
@@ -162,7 +132,7 @@ mod tests {
         assert_eq!(folder.begin(&old, 3).unwrap(), 0);
         folder.append(&old, b"ol").unwrap();
         assert_eq!(folder.begin(&new, 9).unwrap(), 0);
-        assert!(!folder.part(&old).exists(), "nobody wants it any more");
+        assert!(!folder.part(&old).path().exists(), "nobody wants it any more");
         folder.append(&new, b"new ").unwrap();
         assert_eq!(folder.begin(&new, 9).unwrap(), 4, "it goes on there");
         folder.append(&new, b"bytes").unwrap();

@@ -23,6 +23,7 @@
 //! | [`local_tls`] | the certificate that guests pin |
 //! | [`disk_marker`] | the marker that identifies a disk |
 //! | [`mounts`] | the state of mounts and disks, from the kernel |
+//! | [`part_file`] | a download that comes in parts |
 //! | [`pbs`] | a backup server's own API |
 //! | [`privilege`] | what this process may do |
 //! | [`pve`] | Proxmox VE |
@@ -71,6 +72,7 @@ pub mod kernel_use;
 pub mod local_tls;
 pub mod mounts;
 pub mod ntp;
+pub mod part_file;
 pub mod pbs;
 pub mod privilege;
 pub mod sealed_token;

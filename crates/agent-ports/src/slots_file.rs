@@ -6,7 +6,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use agent_slots::{Failure, SlotsState};
+use agent_slots::{FailReason, Failure, SlotsState};
 use holdfast_protocol::json;
 use holdfast_protocol::release::VersionNumber;
 use holdfast_protocol::report::{AgentBuilds, FailedRelease, RefusedRelease};
@@ -40,21 +40,27 @@ fn reported(state: &SlotsState) -> AgentBuilds {
     AgentBuilds {
         confirmed: state.confirmed_build().map(|build| build.version),
         trial: state.trial_build().map(|build| build.version),
-        failed: newest_failure(state).map(|failure| FailedRelease {
-            version: failure.build.version,
-            manifest_sha256: failure.build.manifest.clone(),
-            why: failure.reason.to_string(),
-            way_back: failure.way_back.as_ref().map(ToString::to_string),
-            at: failure.at,
-        }),
+        failed: newer_than_package(state.failures.iter().rev().find(|failure| !was_withdrawn(failure))),
+        withdrawn: newer_than_package(state.failures.last().filter(|failure| was_withdrawn(failure))),
         refused,
     }
 }
 
-/// The last failure, unless a package brought what is newer since.
-fn newest_failure(state: &SlotsState) -> Option<&Failure> {
+/// A trial that ended so says nothing of the build.
+const fn was_withdrawn(failure: &Failure) -> bool {
+    matches!(failure.reason, FailReason::Withdrawn { .. })
+}
+
+/// A trial that ended, unless a package brought what is newer since.
+fn newer_than_package(failure: Option<&Failure>) -> Option<FailedRelease> {
     let own = env!("CARGO_PKG_VERSION").parse().unwrap_or(VersionNumber::new(0, 0, 0));
-    state.failures.last().filter(|failure| failure.build.version > own)
+    failure.filter(|failure| failure.build.version > own).map(|failure| FailedRelease {
+        version: failure.build.version,
+        manifest_sha256: failure.build.manifest.clone(),
+        why: failure.reason.to_string(),
+        way_back: failure.way_back.as_ref().map(ToString::to_string),
+        at: failure.at,
+    })
 }
 
 /// Whether this process is a build on trial.
@@ -88,6 +94,10 @@ fn standing(slots: &Path, own: &Path) -> BuildStanding {
 
 #[cfg(test)]
 mod tests {
+    use agent_slots::Build;
+    use holdfast_protocol::job::act::Sha256Text;
+    use holdfast_protocol::release::stored::WithdrawalReason;
+
     use super::*;
 
     #[test]
@@ -107,5 +117,27 @@ mod tests {
         assert_eq!(standing(slots, &own), BuildStanding::OnTrial);
         std::fs::write(slots.join("state.json"), "{").unwrap();
         assert_eq!((read_in(slots), standing(slots, &own)), (None, BuildStanding::OnTrial));
+    }
+
+    /// A release that was withdrawn is no failure, and hides none.
+    #[test]
+    fn what_was_withdrawn_is_reported_apart_from_what_failed() {
+        let ended = |number: u32, reason| {
+            let version = VersionNumber::new(number, 0, 0);
+            let (sha256, manifest) = (Sha256Text::of(b"program"), Sha256Text::of(&number.to_be_bytes()));
+            Failure { build: Build { version, sha256, manifest }, reason, at: None, way_back: None }
+        };
+        let withdrawn = FailReason::Withdrawn { reason: WithdrawalReason::Held };
+        let of = |failures: &[Failure]| {
+            let builds = reported(&SlotsState { failures: failures.to_vec(), ..SlotsState::default() });
+            let number = |ended: Option<FailedRelease>| ended.map(|ended| ended.version.to_string());
+            (number(builds.failed), number(builds.withdrawn))
+        };
+        let (bad, stopped) = (ended(7, FailReason::StartsUsed), ended(8, withdrawn));
+        let (seven, eight) = (Some("7.0.0".to_owned()), Some("8.0.0".to_owned()));
+        assert_eq!(of(std::slice::from_ref(&stopped)), (None, eight.clone()));
+        assert_eq!(of(&[bad.clone(), stopped.clone()]), (seven.clone(), eight));
+        assert_eq!(of(&[stopped, bad]), (seven, None), "it was tried or replaced since");
+        assert_eq!(of(&[ended(0, FailReason::StartsUsed)]), (None, None), "the package is newer");
     }
 }

@@ -1,18 +1,19 @@
 //! An exhaustive walk over all states that events and crashes can reach.
 //!
 //! A world holds the stored state, the running program and what a reader cannot see from the state: which slots are
-//! damaged, how often a build on trial was started. Every action is tried in every world, a crash between two writes
+//! damaged, how often a build on trial was started, whether the machine was started since. Every action is tried in every world, a crash between two writes
 //! among them. A counterexample is printed with the shortest way to it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::release::VersionNumber;
+use holdfast_protocol::release::stored::WithdrawalReason;
 use jiff::Timestamp;
 
 use crate::machine::{Event, Refusal, next};
 use crate::start::{NoBuild, Program, Sound, Soundness, choose, choose_settled};
-use crate::state::{Build, Content, FailReason, Moment, Returning, STARTS, Slot, SlotsState};
+use crate::state::{Build, Content, FailReason, Moment, REBOOTS, Returning, STARTS, Slot, SlotsState};
 
 /// A build that may be offered: its version, its bytes, its manifest.
 type Offer = (u32, &'static [u8], &'static [u8]);
@@ -20,6 +21,9 @@ type Offer = (u32, &'static [u8], &'static [u8]);
 /// The second is the first signed anew; the third is newer; the fourth is older than both.
 const OFFERS: [Offer; 4] =
     [(2, b"two", b"m2"), (2, b"two", b"m2 again"), (3, b"three", b"m3"), (1, b"one", b"m1")];
+
+/// The machine's bound only counts down: two are walked for all.
+const REBOOTS_WALKED: u8 = 2;
 
 /// The oldest adds no world: nothing takes it.
 const WALKED: usize = 3;
@@ -34,6 +38,10 @@ struct World {
     damaged: BTreeSet<Slot>,
     /// Starts of the build on trial since it was copied.
     starts: u8,
+    /// Those of them that the machine ended.
+    cut: u8,
+    /// Whether the machine was started since the last start of the agent.
+    rebooted: bool,
     /// Whether a way back failed too, at any time.
     ways_back: u8,
 }
@@ -47,9 +55,12 @@ enum Action {
     /// The disk is full: the state cannot be stored.
     StartUnstored,
     Crash,
+    PowerCut,
     WindowOver,
     Deadline,
     EndedByPerson,
+    /// The agent on trial says that this release was withdrawn.
+    Withdraw(usize),
     Package(u32),
     Damage(Slot),
 }
@@ -70,10 +81,12 @@ fn actions() -> Vec<Action> {
         Action::Start,
         Action::StartUnstored,
         Action::Crash,
+        Action::PowerCut,
         Action::WindowOver,
         Action::Deadline,
         Action::EndedByPerson,
     ]);
+    all.extend((0..WALKED).map(Action::Withdraw));
     all.extend(PACKAGES.map(Action::Package));
     all.extend(Slot::ALL.map(Action::Damage));
     all
@@ -87,6 +100,8 @@ impl World {
             running: None,
             damaged: BTreeSet::new(),
             starts: 0,
+            cut: 0,
+            rebooted: false,
             ways_back: 0,
         }
     }
@@ -128,7 +143,13 @@ impl World {
                 to.running = choose_settled(&self.state, version(self.packaged), self.sound()).ok();
                 return Some(to);
             }
-            // A power cut is the same: only the deadline begins anew, which the next start sets.
+            Action::PowerCut => {
+                if self.runs_trial() {
+                    to.cut += 1;
+                }
+                (to.running, to.rebooted) = (None, self.state.is_watched());
+                return Some(to);
+            }
             Action::Crash => {
                 to.running = None;
                 return Some(to);
@@ -142,6 +163,13 @@ impl World {
             }
             Action::Deadline => Event::BackFailed(FailReason::NotHealthy { detail: String::new() }),
             Action::EndedByPerson => Event::Failed { reason: FailReason::Ended, at: None },
+            // Only the build on trial is asked, and only while it runs.
+            Action::Withdraw(_) if !self.runs_trial() => return None,
+            Action::Withdraw(which) => Event::Withdrawn {
+                manifest: build(OFFERS[which]).manifest,
+                reason: WithdrawalReason::Held,
+                at: None,
+            },
             Action::Package(number) => {
                 to.packaged = number;
                 to.running = None;
@@ -156,16 +184,20 @@ impl World {
         to.state = next(&self.state, event).ok()?;
         match action {
             Action::CopyWhole => {
-                to.starts = 0;
+                (to.starts, to.cut) = (0, 0);
+                if let Some(trial) = &mut to.state.trial {
+                    trial.reboots_left = REBOOTS_WALKED;
+                }
                 to.damaged.remove(&self.state.free_slot());
             }
             // The gate restarts the agent after a verdict against it.
-            Action::Deadline | Action::EndedByPerson => to.running = None,
+            Action::Deadline | Action::EndedByPerson | Action::Withdraw(_) => to.running = None,
             Action::Offer(_)
             | Action::CopyBroken
             | Action::Start
             | Action::StartUnstored
             | Action::Crash
+            | Action::PowerCut
             | Action::WindowOver
             | Action::Package(_)
             | Action::Damage(_) => {}
@@ -177,7 +209,8 @@ impl World {
 
     fn started(&self) -> Self {
         let mut to = self.clone();
-        let now = Moment { boot: "1".to_owned(), seconds: 1 };
+        let boot = if self.rebooted { "2" } else { "1" };
+        let now = Moment { boot: boot.to_owned(), seconds: 1 };
         let packaged = version(self.packaged);
         to.state = next(&self.state, Event::Start { packaged, sound: self.sound(), now, at: None }).unwrap();
         to.damaged.retain(|slot| to.state.content(*slot).build().is_some());
@@ -185,8 +218,26 @@ impl World {
         if to.runs_trial() {
             to.starts += 1;
         }
+        // The present boot is always the first one.
+        to.rebooted = false;
+        let returning = match &mut to.state.returning {
+            Returning::Watched { began } => began.as_mut(),
+            Returning::No => None,
+        };
+        let trial = to.state.trial.as_mut().and_then(|trial| trial.began.as_mut());
+        for began in trial.into_iter().chain(returning) {
+            "1".clone_into(&mut began.boot);
+        }
         to.forget_words();
         to
+    }
+
+    /// What is counted of a trial is forgotten with it, and a boot once nothing is watched.
+    fn forget_trial(&mut self) {
+        if self.state.trial.is_none() {
+            (self.starts, self.cut) = (0, 0);
+        }
+        self.rebooted &= self.state.is_watched();
     }
 
     /// Of a failure only its build and whether that is to blame steer anything; of the way back, nothing. Worlds that
@@ -199,6 +250,7 @@ impl World {
                 self.ways_back = 1;
             }
         }
+        self.forget_trial();
         self.state.failures.sort_by(|one, other| one.build.manifest.cmp(&other.build.manifest));
     }
 
@@ -219,7 +271,7 @@ impl World {
                 return say("an empty slot runs");
             }
         }
-        if self.starts > STARTS {
+        if self.starts > STARTS + REBOOTS_WALKED {
             return say("a build on trial is started too often");
         }
         if let (Some(slot), Some(trial)) = (self.state.confirmed, &self.state.trial)
@@ -237,6 +289,30 @@ impl World {
         }
         if old.state.floor != self.state.floor && !old.runs_trial() {
             return say("the floor rose without a build on trial that ran");
+        }
+        if let (Action::Start, Some(trial), None) = (action, &old.state.trial, &self.state.trial)
+            && let Some(build) = old.state.content(trial.slot).build()
+            && self.state.failures.iter().any(|now| now.build == *build && now.reason.blames_build())
+            && old.starts - old.cut < STARTS
+            && trial.reboots_left > 0
+        {
+            return say("a build was taken back for starts that ended with the machine");
+        }
+        if let Action::Withdraw(which) = action {
+            let named = build(OFFERS[which]);
+            if old.state.trial_build() != Some(&named) {
+                return say("a trial was ended for a release that was not on trial");
+            }
+            if self.state.trial.is_some() || self.state.confirmed != old.state.confirmed {
+                return say("a withdrawal did more than end the trial");
+            }
+            let blamed = |world: &Self| {
+                let blamed = world.state.failures.iter().filter(|failure| failure.reason.blames_build());
+                blamed.map(|failure| failure.build.clone()).collect::<Vec<_>>()
+            };
+            if blamed(old) != blamed(self) {
+                return say("a withdrawal blamed a build, or excused one");
+            }
         }
         if let Action::Offer(which) = action {
             let offered = build(OFFERS[which]);
@@ -274,6 +350,7 @@ fn no_order_of_events_and_crashes_leaves_a_host_without_an_agent() {
     let mut queue = VecDeque::from([first]);
     let all = actions();
     let (mut steps, mut confirmed, mut both_failed) = (0_u64, 0_u64, 0_u64);
+    let (mut withdrawn, mut tried_again) = (0_u64, 0_u64);
     while let Some(world) = queue.pop_front() {
         for action in &all {
             let Some(after) = world.after(*action) else { continue };
@@ -290,6 +367,12 @@ fn no_order_of_events_and_crashes_leaves_a_host_without_an_agent() {
             }
             confirmed += u64::from(after.state.floor.is_some());
             both_failed += u64::from(after.ways_back);
+            withdrawn += u64::from(matches!(action, Action::Withdraw(_)));
+            if let Action::Offer(which) = action {
+                // No reason is left in a world but the one that blames, so this is what was withdrawn or damaged.
+                let ended = build(OFFERS[*which]);
+                tried_again += u64::from(world.state.failures.iter().any(|failure| failure.build == ended));
+            }
             if !way.contains_key(&after) {
                 way.insert(after.clone(), Some((world.clone(), *action)));
                 queue.push_back(after);
@@ -297,11 +380,13 @@ fn no_order_of_events_and_crashes_leaves_a_host_without_an_agent() {
         }
     }
     println!(
-        "{} worlds, {steps} steps; floor raised in {confirmed}, both failed in {both_failed}",
+        "{} worlds, {steps} steps; floor raised in {confirmed}, both failed in {both_failed}, withdrawn in {withdrawn}, \
+         tried again in {tried_again}",
         way.len()
     );
+    assert!(withdrawn > 0 && tried_again > 0);
     // A walk that stops early would prove nothing.
-    assert!(way.len() > 10_000 && confirmed > 0 && both_failed > 0, "{} worlds", way.len());
+    assert!(way.len() > 30_000 && confirmed > 0 && both_failed > 0, "{} worlds", way.len());
 }
 
 #[test]
@@ -358,6 +443,97 @@ fn each_state_takes_the_events_that_fit_it() {
     assert_eq!(again.failures[0].way_back, Some(FailReason::Damaged));
     assert!(matches!(next(&again, take(0)), Err(Refusal::FailedBefore { .. })));
     assert!(next(&again, take(1)).is_ok(), "signed anew");
+}
+
+/// Each start but the last one of a boot ended by itself.
+#[test]
+fn power_cuts_take_back_no_build_until_there_were_too_many() {
+    let sound = Sound::default().with(Slot::A, Soundness::Checked);
+    let started = |state: &SlotsState, boot: u8| {
+        let now = Moment { boot: boot.to_string(), seconds: 1 };
+        next(state, Event::Start { packaged: version(1), sound, now, at: None }).unwrap()
+    };
+    let take =
+        Event::Take { build: build(OFFERS[0]), issued_at: Timestamp::UNIX_EPOCH, packaged: version(1) };
+    let trial = next(&next(&SlotsState::default(), take).unwrap(), Event::Copied).unwrap();
+    let left = |state: &SlotsState| state.trial.as_ref().map(|trial| (trial.starts_left, trial.reboots_left));
+    let mut state = started(&trial, 0);
+    assert_eq!(left(&state), Some((STARTS - 1, REBOOTS)));
+    for boot in 1..=REBOOTS {
+        state = started(&state, boot);
+        assert_eq!(left(&state), Some((STARTS - 1, REBOOTS - boot)));
+    }
+    // A build that brings its machine down ends so.
+    let mut boot = REBOOTS;
+    for used in 2..=STARTS {
+        boot += 1;
+        state = started(&state, boot);
+        assert_eq!(left(&state), Some((STARTS - used, 0)));
+    }
+    let back = started(&state, boot + 1);
+    assert_eq!(back.failures[0].reason, FailReason::StartsUsed);
+    // One that ends by itself is taken back within its boot, as ever; the last of its starts may be cut off, too.
+    let third = started(&started(&started(&trial, 0), 0), 0);
+    assert_eq!(left(&third), Some((0, REBOOTS)));
+    assert_eq!(left(&started(&third, 1)), Some((0, REBOOTS - 1)));
+    assert_eq!(started(&started(&third, 1), 1).failures[0].reason, FailReason::StartsUsed);
+}
+
+/// A gate of before must read the state, so what it does not know of lies next to it.
+#[test]
+fn reboots_are_stored_next_to_the_state_and_for_their_build_alone() {
+    let take = |offer: Offer| Event::Take {
+        build: build(offer),
+        issued_at: Timestamp::UNIX_EPOCH,
+        packaged: version(1),
+    };
+    let of = |offer: Offer| next(&next(&SlotsState::default(), take(offer)).unwrap(), Event::Copied).unwrap();
+    let mut state = of(OFFERS[0]);
+    assert_eq!(state.trial_reboots(), None);
+    state.trial.as_mut().unwrap().reboots_left = 7;
+    let next_to = state.trial_reboots().unwrap();
+    let text = serde_json::to_string(&state).unwrap();
+    assert!(!text.contains("reboots"), "{text}");
+    let read: SlotsState = serde_json::from_str(&text).unwrap();
+    assert_eq!(read.trial.as_ref().unwrap().reboots_left, REBOOTS, "a lost file costs nothing");
+    assert_eq!(read.with_reboots(Some(next_to.clone())), state);
+    let again = of(OFFERS[1]);
+    assert_eq!(again.clone().with_reboots(Some(next_to)), again, "of another manifest");
+}
+
+/// What was withdrawn is tried again when it is offered again; what failed is not, however many were withdrawn since.
+#[test]
+fn a_withdrawn_build_is_not_a_bad_one() {
+    let packaged = version(1);
+    let take = |build: Build| Event::Take { build, issued_at: Timestamp::UNIX_EPOCH, packaged };
+    let tried =
+        |state: &SlotsState, build: Build| next(&next(state, take(build)).unwrap(), Event::Copied).unwrap();
+    let withdrawn = |manifest: &Build| Event::Withdrawn {
+        manifest: manifest.manifest.clone(),
+        reason: WithdrawalReason::Aborted,
+        at: None,
+    };
+    let (two, three) = (build(OFFERS[0]), build(OFFERS[2]));
+    assert_eq!(next(&SlotsState::default(), withdrawn(&two)), Err(Refusal::NoTrial));
+    let trial = tried(&SlotsState::default(), two.clone());
+    assert_eq!(next(&trial, withdrawn(&three)), Err(Refusal::OtherTrial { version: version(2) }));
+    let back = next(&trial, withdrawn(&two)).unwrap();
+    assert_eq!(back.failures[0].reason, FailReason::Withdrawn { reason: WithdrawalReason::Aborted });
+    assert!(matches!(back.returning, Returning::Watched { .. }), "what was put back is watched");
+    let rest = next(&back, Event::BackHealthy).unwrap();
+    let good = next(&tried(&rest, two.clone()), Event::Confirmed).unwrap();
+    assert_eq!(good.floor, Some(version(2)));
+    assert_eq!(next(&good, withdrawn(&two)), Err(Refusal::NoTrial), "what is good stays");
+
+    let failed = next(&trial, Event::Failed { reason: FailReason::StartsUsed, at: None }).unwrap();
+    let mut state = next(&failed, Event::BackHealthy).unwrap();
+    for number in 10..40 {
+        let other = build((number, b"other", b"m"));
+        let other = Build { manifest: Sha256Text::of(&number.to_be_bytes()), ..other };
+        let ended = next(&tried(&state, other.clone()), withdrawn(&other)).unwrap();
+        state = next(&ended, Event::BackHealthy).unwrap();
+    }
+    assert_eq!(next(&state, take(two)), Err(Refusal::FailedBefore { version: version(2) }));
 }
 
 #[test]

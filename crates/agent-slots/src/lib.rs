@@ -9,6 +9,7 @@
 //! | [`machine`] | the next state of a state and an event |
 //! | [`offer`] | whether the agent fetches a release that the hub offers |
 //! | [`start`] | which build a start runs |
+//! | [`withdrawal`] | whether the build on trial is offered no more |
 //! | [`health`] | the health of a running agent, and the verdict on a build on trial |
 #![forbid(unsafe_code)]
 
@@ -17,10 +18,11 @@ pub mod machine;
 pub mod offer;
 pub mod start;
 pub mod state;
+pub mod withdrawal;
 
 pub use machine::{Event, Refusal, next};
 pub use start::{NoBuild, Program, Sound, choose};
-pub use state::{Build, FailReason, Failure, Moment, Slot, SlotsState, Trial};
+pub use state::{Build, FailReason, Failure, Moment, Slot, SlotsState, Trial, TrialReboots};
 
 #[cfg(test)]
 mod exhaustive;

@@ -5,18 +5,19 @@
 //! ```text
 //!              Take            Copied                     Confirmed
 //!   at rest ─────────▶ filling ───────▶ on trial ──────────────────────▶ at rest, floor raised
-//!      ▲                  │ CopyFailed      │ Failed, starts used, damaged
+//!      ▲                  │ CopyFailed      │ Failed, withdrawn, starts used, damaged
 //!      ├──────────────────┘                 ▼
 //!      └───────────────────────────── returning (the build that was put back is watched; ends good or failed)
 //! ```
 
+use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::release::VersionNumber;
+use holdfast_protocol::release::stored::WithdrawalReason;
 use jiff::Timestamp;
 
 use crate::start::Sound;
 use crate::state::{
-    Build, Content, FAILURES_MAX, FailReason, Failure, Moment, RefusedRelease, Returning, STARTS, SlotsState,
-    Trial,
+    Build, Content, FAILURES_MAX, FailReason, Failure, Moment, RefusedRelease, Returning, SlotsState, Trial,
 };
 
 /// What happened.
@@ -48,6 +49,8 @@ pub enum Event {
     Confirmed,
     /// The build on trial will not do.
     Failed { reason: FailReason, at: Option<Timestamp> },
+    /// The build on trial says that the offer of this manifest was withdrawn.
+    Withdrawn { manifest: Sha256Text, reason: WithdrawalReason, at: Option<Timestamp> },
     /// The build that was put back was healthy for the whole window.
     BackHealthy,
     /// The build that was put back is not healthy either.
@@ -75,6 +78,8 @@ pub enum Refusal {
     NotFilling,
     #[error("nothing is on trial")]
     NoTrial,
+    #[error("version {version} is on trial, and another release was withdrawn: the trial goes on")]
+    OtherTrial { version: VersionNumber },
     #[error("no build that was put back is being watched")]
     NotReturning,
 }
@@ -89,7 +94,7 @@ impl Refusal {
             Self::FailedBefore { .. } => "FAILED_BEFORE",
             Self::OnTrial { .. } => "ON_TRIAL",
             Self::Returning => "RETURNING",
-            Self::NotFilling | Self::NoTrial | Self::NotReturning => "NOT_NOW",
+            Self::NotFilling | Self::NoTrial | Self::OtherTrial { .. } | Self::NotReturning => "NOT_NOW",
         }
     }
 }
@@ -111,7 +116,7 @@ pub fn next(state: &SlotsState, event: Event) -> Result<SlotsState, Refusal> {
             let slot = state.free_slot();
             let Content::Filling(build) = state.content(slot) else { return Err(Refusal::NotFilling) };
             to.set(slot, Content::Holds(build.clone()));
-            to.trial = Some(Trial { slot, starts_left: STARTS, began: None });
+            to.trial = Some(Trial::new(slot));
         }
         Event::CopyFailed => {
             let slot = state.free_slot();
@@ -120,7 +125,7 @@ pub fn next(state: &SlotsState, event: Event) -> Result<SlotsState, Refusal> {
         }
         Event::Refused(refused) => to.refused = Some(refused),
         Event::Start { packaged, sound, now, at } => {
-            before_start(&mut to, packaged, sound, at);
+            before_start(&mut to, (packaged, sound), &now, at);
             begin(&mut to, &now);
         }
         Event::Confirmed => {
@@ -136,6 +141,13 @@ pub fn next(state: &SlotsState, event: Event) -> Result<SlotsState, Refusal> {
                 return Err(Refusal::NoTrial);
             }
             fail(&mut to, reason, at);
+        }
+        Event::Withdrawn { manifest, reason, at } => {
+            let build = state.trial_build().ok_or(Refusal::NoTrial)?;
+            if build.manifest != manifest {
+                return Err(Refusal::OtherTrial { version: build.version });
+            }
+            fail(&mut to, FailReason::Withdrawn { reason }, at);
         }
         Event::BackHealthy | Event::BackFailed(_) if state.returning == Returning::No => {
             return Err(Refusal::NotReturning);
@@ -177,8 +189,14 @@ fn may_take(state: &SlotsState, build: &Build, packaged: VersionNumber) -> Resul
     Ok(())
 }
 
-/// A start counts before it happens. What a crash left half done ends here.
-fn before_start(to: &mut SlotsState, packaged: VersionNumber, sound: Sound, at: Option<Timestamp>) {
+/// A start counts before it happens. One that ended with its machine is made good: the next one is not counted. What a
+/// crash left half done ends here.
+fn before_start(
+    to: &mut SlotsState,
+    (packaged, sound): (VersionNumber, Sound),
+    now: &Moment,
+    at: Option<Timestamp>,
+) {
     for slot in crate::state::Slot::ALL {
         if matches!(to.content(slot), Content::Filling(_)) {
             to.set(slot, Content::Empty);
@@ -192,6 +210,8 @@ fn before_start(to: &mut SlotsState, packaged: VersionNumber, sound: Sound, at: 
         to.returning = Returning::No;
     } else if !sound.holds(trial.slot) {
         fail(to, FailReason::Damaged, at);
+    } else if trial.ended_with_machine(now) && trial.reboots_left > 0 {
+        to.trial = Some(Trial { reboots_left: trial.reboots_left.saturating_sub(1), ..trial });
     } else if trial.starts_left == 0 {
         fail(to, FailReason::StartsUsed, at);
     } else {
@@ -219,7 +239,9 @@ fn fail(to: &mut SlotsState, reason: FailReason, at: Option<Timestamp>) {
     let Some(build) = build else { return };
     to.failures.retain(|failure| failure.build != build);
     if to.failures.len() >= FAILURES_MAX {
-        to.failures.remove(0);
+        // What steers nothing is forgotten first: offers that come and go make room for no build that failed.
+        let harmless = to.failures.iter().position(|failure| !failure.reason.blames_build());
+        to.failures.remove(harmless.unwrap_or(0));
     }
     to.failures.push(Failure { build, reason, at, way_back: None });
 }

@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(judge_offer(&offer(2), packaged, None, now()), Ok(()));
         assert_eq!(judge_offer(&offer(1), packaged, None, now()), Err(NotFetched::NotNewer));
         let mut state = SlotsState { a: Content::Holds(build(3)), ..SlotsState::default() };
-        state.trial = Some(Trial { slot: Slot::A, starts_left: 3, began: None });
+        state.trial = Some(Trial::new(Slot::A));
         assert_eq!(judge(4, &state), Err(NotFetched::Busy));
         (state.trial, state.confirmed, state.floor) = (None, Some(Slot::A), Some(build(3).version));
         assert_eq!((judge(3, &state), judge(4, &state)), (Err(NotFetched::NotNewer), Ok(())));

@@ -2,11 +2,16 @@
 
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::release::VersionNumber;
+use holdfast_protocol::release::stored::WithdrawalReason;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// How often a build on trial is started without a verdict before it counts as failed.
 pub const STARTS: u8 = 3;
+
+/// How many starts of a build on trial may end with the machine, and not count as used: power cuts, and restarts of the
+/// host. One more counts as any: a build that brings its machine down must come to its end, too.
+pub const REBOOTS: u8 = 10;
 
 /// How many failed builds are remembered. The oldest is forgotten first; by then the floor is most likely above it.
 pub const FAILURES_MAX: usize = 16;
@@ -105,6 +110,36 @@ pub struct Trial {
     /// Its first start within the present boot; the deadline counts from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<Moment>,
+    /// So often a start of it may still end with the machine without being counted. Not in the file of the state: a gate of
+    /// before this was counted must be able to read that.
+    #[serde(skip, default = "reboots")]
+    pub reboots_left: u8,
+}
+
+const fn reboots() -> u8 {
+    REBOOTS
+}
+
+impl Trial {
+    /// A trial that begins.
+    #[must_use]
+    pub const fn new(slot: Slot) -> Self {
+        Self { slot, starts_left: STARTS, began: None, reboots_left: REBOOTS }
+    }
+
+    /// Whether the start before this moment was in an earlier boot: it ended with the machine, and says nothing of the build.
+    #[must_use]
+    pub fn ended_with_machine(&self, now: &Moment) -> bool {
+        self.began.as_ref().is_some_and(|began| began.boot != now.boot)
+    }
+}
+
+/// The part of a trial that is in a file of its own, with the build that it is of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrialReboots {
+    pub build: Build,
+    pub left: u8,
 }
 
 /// Why a build failed.
@@ -121,6 +156,8 @@ pub enum FailReason {
     Superseded,
     /// A person ended the trial.
     Ended,
+    /// The offer of it was withdrawn while it was tried.
+    Withdrawn { reason: WithdrawalReason },
 }
 
 impl FailReason {
@@ -129,7 +166,7 @@ impl FailReason {
     pub const fn blames_build(&self) -> bool {
         match self {
             Self::StartsUsed | Self::NotHealthy { .. } | Self::Ended => true,
-            Self::Damaged | Self::Superseded => false,
+            Self::Damaged | Self::Superseded | Self::Withdrawn { .. } => false,
         }
     }
 }
@@ -142,6 +179,7 @@ impl std::fmt::Display for FailReason {
             Self::Damaged => f.write_str("its program was changed or lost"),
             Self::Superseded => f.write_str("a package brought a build that is as new"),
             Self::Ended => f.write_str("a person ended the trial"),
+            Self::Withdrawn { reason } => write!(f, "its offer was withdrawn: {}", reason.as_str()),
         }
     }
 }
@@ -289,6 +327,24 @@ impl SlotsState {
     #[must_use]
     pub fn trial_build(&self) -> Option<&Build> {
         self.trial.as_ref().and_then(|trial| self.content(trial.slot).build())
+    }
+
+    /// What is stored next to the state; none, where that would say nothing.
+    #[must_use]
+    pub fn trial_reboots(&self) -> Option<TrialReboots> {
+        let (trial, build) = self.trial.as_ref().zip(self.trial_build())?;
+        (trial.reboots_left < REBOOTS)
+            .then(|| TrialReboots { build: build.clone(), left: trial.reboots_left })
+    }
+
+    /// The state with what was stored next to it. What is of another build is left.
+    #[must_use]
+    pub fn with_reboots(mut self, stored: Option<TrialReboots>) -> Self {
+        let of_trial = stored.filter(|stored| self.trial_build() == Some(&stored.build));
+        if let Some((trial, stored)) = self.trial.as_mut().zip(of_trial) {
+            trial.reboots_left = stored.left.min(REBOOTS);
+        }
+        self
     }
 
     /// Whether the gate has to watch the agent.

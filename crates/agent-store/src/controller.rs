@@ -10,17 +10,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use holdfast_protocol::id::{GuestUid, OperationId};
 use holdfast_protocol::local::desired::{TrialVerdict, Turn};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
-use super::columns::{micros, parsed, time};
+use super::columns::{from_json, micros, parsed, time};
 use super::{Part, Store, StoreError, audit, journal_read};
 use agent_core::model::policy::Sha256Hex;
-use agent_core::model::records::{ControllerOutcome, ControllerVerdict, HelloRecord};
+use agent_core::model::records::{ControllerOutcome, ControllerTrial, ControllerVerdict, HelloRecord};
 use agent_core::operation::log::Status;
 use agent_core::operation::step::Step;
 use agent_core::operation::update_controller::{Fetched, OpenTrial, Returned, trial_verdict};
 use agent_core::operation::{Operation, UpdateController};
+
+/// No trial is longer: of a guest with the longest pause between hellos, twice.
+const TRIAL_MOST: SignedDuration = SignedDuration::from_hours(2);
 
 /// Those that did not come up.
 pub(super) fn verdicts(connection: &Connection) -> Result<Vec<ControllerVerdict>, StoreError> {
@@ -131,6 +134,51 @@ fn trial(
     Ok(trial_verdict(open, own.map(|own| own.outcome), hello))
 }
 
+/// What guests fetched so lately that they may run it on trial.
+pub(super) fn trials(connection: &Connection, now: Timestamp) -> Result<Vec<ControllerTrial>, StoreError> {
+    let since = now.checked_sub(TRIAL_MOST).unwrap_or(Timestamp::MIN);
+    // What was fetched later than in a minute was fetched before the clock was set back.
+    let until = now.checked_add(SignedDuration::from_mins(1)).unwrap_or(Timestamp::MAX);
+    let rows: Vec<(String, i64)> = connection
+        .prepare_cached(
+            "SELECT spec, at FROM controller_fetched JOIN operation ON id = controller_fetched.operation
+             WHERE at > ?1 AND at <= ?2 ORDER BY at",
+        )
+        .and_then(|mut select| {
+            let rows =
+                select.query_map([micros(since), micros(until)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect()
+        })
+        .map_err(StoreError::sqlite("read which guests try a controller"))?;
+    let mut trials = Vec::new();
+    for (spec, at) in rows {
+        let operation: Operation = from_json("an operation", &spec)?;
+        if let Operation::UpdateController(update) = &operation {
+            let (guest, until) = (update.target().uid, update.trial_ends(time(at)?));
+            trials.push(ControllerTrial { guest, sha256: update.sha256.clone(), until });
+        }
+    }
+    Ok(trials)
+}
+
+/// The builds of which guests on trial heard the verdict from this run of the agent. A guest that fetches anew is on trial
+/// anew.
+#[derive(Default)]
+pub(super) struct AnsweredTrials(Mutex<BTreeMap<GuestUid, Sha256Hex>>);
+
+impl AnsweredTrials {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<GuestUid, Sha256Hex>> {
+        // A poisoned lock still guards valid digests.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes away those whose guest heard the verdict.
+    pub(super) fn keep_open(&self, trials: &mut Vec<ControllerTrial>) {
+        let answered = self.all();
+        trials.retain(|trial| answered.get(&trial.guest) != Some(&trial.sha256));
+    }
+}
+
 /// The builds that guests put their previous program back for, as they last said. A guest repeats it with each hello, so
 /// it is on no disk.
 #[derive(Default)]
@@ -150,11 +198,20 @@ impl Store {
     /// [`StoreError`].
     pub async fn trial_of(&self, guest: GuestUid, sha256: Sha256Hex) -> Result<TrialVerdict, StoreError> {
         let hello = self.last_word(guest).filter(|hello| hello.build.as_ref() == Some(&sha256));
-        self.read(move |connection| trial(connection, guest, &sha256, hello.as_ref())).await
+        let asked = sha256.clone();
+        let verdict = self.read(move |connection| trial(connection, guest, &sha256, hello.as_ref())).await?;
+        match verdict {
+            TrialVerdict::Undecided => {}
+            TrialVerdict::Confirmed | TrialVerdict::TakeBack => {
+                self.answered.all().insert(guest, asked);
+            }
+        }
+        Ok(verdict)
     }
 
     /// A guest says that it put its previous program back for this build.
     pub fn note_returned(&self, guest: GuestUid, sha256: Sha256Hex) {
+        self.answered.all().insert(guest, sha256.clone());
         self.returned.all().insert(guest, sha256);
     }
 
@@ -191,6 +248,7 @@ impl Store {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         self.returned.all().remove(&guest);
+        self.answered.all().remove(&guest);
         self.write(Part::Operations, "note who fetched a controller", move |transaction| {
             transaction
                 .execute(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use holdfast_protocol::id::{GuestName, GuestUid, OperationId, Vmid};
 use rusqlite::{Connection, Row, Transaction};
 
-use super::columns::{from_json, json, parsed, vmid};
+use super::columns::{from_json, json, parsed, time, vmid};
 use super::{Part, Store, StoreError, guest, snapshot};
 use agent_core::model::records::{CopyStage, Origin, RestoredCopyRecord, VolumeId};
 use agent_core::model::warrant::SignedState;
@@ -14,16 +14,18 @@ use agent_core::operation::{RebaseGuest, SwapGuest};
 
 const COLUMNS: &str = "operation, guest, name, archive, stage, volumes,
      CASE WHEN origin = 'demoted' AND EXISTS (SELECT 1 FROM operation WHERE id = restored_copy.operation
-     AND kind = 'rebase_guest') THEN 'rebased' ELSE origin END, vmid";
+     AND kind = 'rebase_guest') THEN 'rebased' ELSE origin END, vmid,
+     (SELECT ended_at FROM operation WHERE id = restored_copy.operation)";
 
 struct Raw {
     texts: [String; 7],
     vmid: i64,
+    ended_at: Option<i64>,
 }
 
 fn raw(row: &Row<'_>) -> Result<Raw, rusqlite::Error> {
     let texts = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?];
-    Ok(Raw { texts, vmid: row.get(7)? })
+    Ok(Raw { texts, vmid: row.get(7)?, ended_at: row.get(8)? })
 }
 
 impl Raw {
@@ -45,6 +47,7 @@ impl Raw {
                 // The column's CHECK allows nothing else.
                 _ => CopyStage::Making,
             },
+            since: self.ended_at.map(time).transpose()?,
         })
     }
 }

@@ -136,6 +136,10 @@ fn guests(
         let copies = copies::of(transaction, record.uid)?;
         return Ok(job_validation::whole_copy(swap.copy.vmid, &copies)?);
     }
+    if let (Act::DiscardCopy(discard), Some(record)) = (&payload.act, record) {
+        let copies = copies::of(transaction, record.uid)?;
+        return Ok(job_validation::whole_copy(discard.copy.vmid, &copies)?);
+    }
     let (Act::ReassignVolume(hand), Some(from)) = (&payload.act, record) else { return Ok(()) };
     let to = guest::find(transaction, hand.to.uid)?;
     job_validation::same_guest(&hand.to.target(), to.as_ref().and_then(known))?;

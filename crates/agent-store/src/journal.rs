@@ -12,8 +12,8 @@ pub use super::journal_read::NewOperation;
 use super::journal_read::{PARKED, load, serial, serials};
 pub(super) use super::journal_read::{one, open_on};
 use super::{
-    Part, Store, StoreError, alike, applied, audit, backup, brake_release, compact, growth, guest, record,
-    restore_test, snapshot, tier, window,
+    Part, Store, StoreError, alike, applied, audit, backup, brake_release, compact, copies, growth, guest,
+    record, restore_test, snapshot, tier, window,
 };
 use agent_core::model::growth::Growth;
 use agent_core::operation::log::{Entry, Event, Status};
@@ -144,7 +144,12 @@ pub(super) fn append(
         .map_err(StoreError::sqlite("write the journal"))?;
     if let Event::Succeeded { step, facts, .. } = &entry.event {
         if after.step(*step) == Some(Step::DestroyGuest) {
-            guest::set_gone(transaction, after.operation.uid(), after.id)?;
+            if let Operation::DiscardCopy(discard) = &after.operation {
+                // Its guest is still there.
+                copies::gone(transaction, discard.made_by())?;
+            } else {
+                guest::set_gone(transaction, after.operation.uid(), after.id)?;
+            }
         }
         for fact in facts {
             record::learn(transaction, after, fact, entry.at)?;
@@ -166,6 +171,7 @@ pub(super) fn append(
     audit_event(transaction, after, entry)?;
     if after.status().is_end() || matches!(entry.event, Event::Reopened { .. }) {
         super::job_end::follow(transaction, after, entry.at)?;
+        super::work_order::follow(transaction, after, entry.at)?;
     }
     Ok(())
 }

@@ -52,17 +52,25 @@ pub(super) fn load(connection: &Connection, serial: i64) -> Result<OperationStat
             })
         })
         .map_err(failed())?;
+    let entries = entries_of(connection, serial)?;
+    OperationState::replay(row.progress()?, &entries).map_err(StoreError::unreadable("a journal"))
+}
+
+/// The events of an operation; none, once it is compact.
+pub(super) fn entries(connection: &Connection, id: OperationId) -> Result<Vec<Entry>, StoreError> {
+    entries_of(connection, serial(connection, id)?)
+}
+
+fn entries_of(connection: &Connection, serial: i64) -> Result<Vec<Entry>, StoreError> {
     let rows: Vec<(u32, i64, String)> = connection
         .prepare_cached("SELECT number, at, body FROM event WHERE operation = ?1 ORDER BY number")
         .and_then(|mut select| {
             select.query_map([serial], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
         })
-        .map_err(failed())?;
-    let entries = rows
-        .into_iter()
+        .map_err(StoreError::sqlite("read an operation"))?;
+    rows.into_iter()
         .map(|(number, at, body)| Ok(Entry { number, at: time(at)?, event: from_json("an event", &body)? }))
-        .collect::<Result<Vec<_>, StoreError>>()?;
-    OperationState::replay(row.progress()?, &entries).map_err(StoreError::unreadable("a journal"))
+        .collect()
 }
 
 /// An operation as it was opened.

@@ -40,6 +40,7 @@
 //! | [`inherited`] | guests of a lost host that this one replaced |
 //! | [`protection`] | the backup promises for each guest |
 //! | `quota` | how often each guest asked for what within a day |
+//! | [`work_order`] | orders of the hub: taken once, and the reports on them |
 //! | [`request`] | requests of guests, until they are operations or have ended |
 //! | [`storage`] | storage targets that operators approved |
 //! | [`escrow`] | recovery codes by their numbers, and the wrapped keys |
@@ -121,6 +122,7 @@ pub mod token_holder;
 mod tunnel_restarts;
 pub mod window;
 mod withdrawn;
+pub mod work_order;
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
@@ -131,6 +133,7 @@ use agent_core::operation::progress::OperationState;
 use holdfast_protocol::generation::{Generation, Numbered};
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::operation::OperationKind;
+use holdfast_protocol::work_order::DiagnosticText;
 use jiff::Timestamp;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -212,6 +215,7 @@ pub struct Store {
     health: Arc<Health>,
     heard: Arc<hello_cache::HelloCache>,
     returned: Arc<controller::ReturnedBuilds>,
+    answered: Arc<controller::AnsweredTrials>,
     /// The state folder.
     folder: PathBuf,
     /// How large the file was when it was measured last.
@@ -232,6 +236,8 @@ struct Answers {
     records: answer_cache::CachedAnswer<(Generation, i64), Arc<Records>>,
     open_operations: answer_cache::CachedAnswer<(), Vec<OperationState>>,
     next_due_job: answer_cache::CachedAnswer<(), Option<Timestamp>>,
+    open_readings: answer_cache::CachedAnswer<(), Vec<work_order::OpenReading>>,
+    waiting_text: answer_cache::CachedAnswer<(), Option<DiagnosticText>>,
     released: answer_cache::CachedAnswer<(Numbered, i64), Vec<(GuestUid, OperationKind)>>,
 }
 
@@ -300,6 +306,7 @@ impl Store {
             health,
             heard,
             returned: Arc::default(),
+            answered: Arc::default(),
             folder,
             bytes,
             listening_since,

@@ -46,10 +46,11 @@ const STEPS: &[&str] = &[
     include_str!("schema/30-restore-certificates.sql"),
     include_str!("schema/31-backup-duration.sql"),
     include_str!("schema/32-oldest-reader.sql"),
+    include_str!("schema/33-work-orders.sql"),
 ];
 
 /// The version that this agent knows: the number of the last step.
-pub(super) const VERSION: i64 = 32;
+pub(super) const VERSION: i64 = 33;
 
 /// The first version whose program looks for the oldest reader. Every step up to it shuts older programs out.
 const FIRST_READER: i64 = 32;

@@ -84,6 +84,7 @@ pub(super) fn asked_backups(
         .prepare_cached(
             "SELECT r.guest, count(*) FROM request AS r LEFT JOIN operation AS o ON o.id = r.id
              WHERE r.kind IN ('backup', 'quiesced_backup') AND r.state IN ('queued', 'opened') AND r.asked_at BETWEEN ?1 AND ?2
+             AND json_extract(r.body, '$.ordered') IS NULL
              AND coalesce(json_extract(o.spec, '$.quiesced_backup.backup.due'), json_extract(o.spec, '$.backup.due')) IS NULL
              GROUP BY r.guest",
         )

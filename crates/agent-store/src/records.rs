@@ -214,6 +214,7 @@ impl Store {
                     used_vmids: guest::used_vmids(connection)?,
                     releases: release::all(connection)?,
                     controller_verdicts: controller::verdicts(connection)?,
+                    controller_trials: controller::trials(connection, now)?,
                     requests: request::queued(connection)?,
                     backups: kept.all(connection)?,
                     tiers: tier::all(connection)?,
@@ -234,6 +235,7 @@ impl Store {
             })
             .await?;
         let mut records = Arc::unwrap_or_clone(records);
+        self.answered.keep_open(&mut records.controller_trials);
         for record in &mut records.guests {
             if record.hello.is_some() {
                 let since = self.would_hear_since(record.uid);

@@ -1,4 +1,4 @@
-//! Requests of guests until they are operations or ended.
+//! Requests of guests and work orders until they are operations or ended.
 //!
 //! A request is one row, written in one transaction with its audit line and the answer under its idempotency key. It
 //! becomes an operation of the same id in one transaction too, by compare-and-swap on its state, so it is opened, ended
@@ -16,11 +16,11 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 use super::columns::{from_json, json, micros, parsed, time};
 use super::idempotency::{self, KeptAnswer, KnownKey};
 use super::journal::{self, NewOperation, OpenOperationError};
-use super::{Part, Store, StoreError, audit, compact, guest_view, quota};
+use super::{Part, Store, StoreError, audit, compact, guest_view, quota, snapshot, work_order};
 use agent_core::model::limits;
 use agent_core::model::request::{Ask, BackupsSpent, Ended, QueuedRequest, RequestRecord};
 use agent_core::operation::lane::table::Why;
-use agent_core::operation::lane::{Admission, Entry, Incoming, Lane, Subject, admit};
+use agent_core::operation::lane::{Admission, Entry, Incoming, Lane, Subject, admit, waits_in};
 use agent_core::operation::progress::OperationState;
 
 /// A request as it arrives.
@@ -179,14 +179,22 @@ fn entry(request: &QueuedRequest) -> Entry {
     Entry { id: request.id, work: request.ask.kind(), subject: Subject::of_ask(&request.ask) }
 }
 
+/// What is in a guest's lane.
 fn lane(connection: &Connection, guest: GuestUid) -> Result<Lane, StoreError> {
+    lane_of(connection, (guest, guest))
+}
+
+/// What of this guest is in this lane: its own, or that of all restore tests.
+fn lane_of(connection: &Connection, (lane, guest): (GuestUid, GuestUid)) -> Result<Lane, StoreError> {
     let all = queued(connection)?;
-    let holds = journal::open_on(connection, guest)?.map(|progress| Entry {
-        id: progress.id,
-        work: progress.operation.kind(),
-        subject: progress.operation.subject(),
+    let open = journal::open_on(connection, lane)?;
+    // Of an operation that holds two guests, the lane of the other one is held as well.
+    let holds = open.filter(|progress| lane == guest || progress.operation.uid() == guest).map(|progress| {
+        Entry { id: progress.id, work: progress.operation.kind(), subject: progress.operation.subject() }
     });
-    let waits = all.iter().filter(|request| request.guest == guest).map(entry).collect();
+    let is_in =
+        |request: &&QueuedRequest| request.guest == guest && waits_in(&request.ask, request.guest) == lane;
+    let waits = all.iter().filter(is_in).map(entry).collect();
     Ok(Lane { holds, waits, host_waits: all.len() })
 }
 
@@ -208,7 +216,7 @@ fn judge_snapshots(connection: &Connection, new: &NewRequest, lane: &Lane) -> Re
             let known = stands || on_its_way.map(|entry| &entry.subject).any(|coming| *coming == subject);
             if known { Ok(()) } else { Err(AskError::NoSuchSnapshot(name.to_string())) }
         }
-        Ask::Backup { .. } | Ask::QuiescedBackup { .. } => Ok(()),
+        Ask::Backup { .. } | Ask::QuiescedBackup { .. } | Ask::Ordered(_) => Ok(()),
     }
 }
 
@@ -243,7 +251,9 @@ fn insert(transaction: &Transaction<'_>, new: &NewRequest) -> Result<(), StoreEr
             ),
         )
         .map_err(StoreError::sqlite("forget old requests"))?;
-    quota::count(transaction, new.guest, new.ask.kind(), new.at)?;
+    if !matches!(new.ask, Ask::Ordered(_)) {
+        quota::count(transaction, new.guest, new.ask.kind(), new.at)?;
+    }
     let detail = new.ask.snapshot().map_or_else(|| kind.to_owned(), |name| format!("{kind} {name}"));
     note(transaction, new.at, "request_queued", new.guest, new.id, &detail)
 }
@@ -283,12 +293,13 @@ fn end(
         _ => "request_refused",
     };
     note(transaction, ended.at, action, parsed("a guest", &guest)?, id, &ended.problem.to_string())?;
+    work_order::request_ended(transaction, id, &ended.problem, ended.at)?;
     Ok(Swapped::Yes)
 }
 
 /// Whether a compare-and-swap found the expected value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Swapped {
+pub(super) enum Swapped {
     Yes,
     No,
 }
@@ -309,7 +320,8 @@ fn ask(transaction: &Transaction<'_>, new: &NewRequest) -> Result<Accepted, AskE
         Ask::ExpireSnapshot { .. }
         | Ask::RollBack { .. }
         | Ask::Backup { .. }
-        | Ask::QuiescedBackup { .. } => None,
+        | Ask::QuiescedBackup { .. }
+        | Ask::Ordered(_) => None,
     };
     let (operation, taken, before) = match admit(&lane, incoming, &Subject::of_ask(&new.ask)) {
         Admission::Admitted { place } => {
@@ -338,6 +350,47 @@ fn ask(transaction: &Transaction<'_>, new: &NewRequest) -> Result<Accepted, AskE
     Ok(accepted)
 }
 
+/// Takes a work order into the road of requests. Returns the id that it is followed by: its own, or that of the same work
+/// that waits or is under way.
+pub(super) fn order(transaction: &Transaction<'_>, new: &NewRequest) -> Result<OperationId, AskError> {
+    let lane = lane_of(transaction, (waits_in(&new.ask, new.guest), new.guest))?;
+    let subject = Subject::of_ask(&new.ask);
+    if let Some(name) = new.ask.snapshot() {
+        let is_there = snapshot::of(transaction, new.guest)?.iter().any(|one| one.name == *name);
+        let comes = |entry: &Entry| entry.work == OperationKind::Snapshot && entry.subject == subject;
+        if is_there || lane.holds.iter().chain(&lane.waits).any(comes) {
+            return Err(AskError::NameTaken(name.to_string()));
+        }
+    }
+    match admit(&lane, Incoming::Work(new.ask.kind()), &subject) {
+        Admission::Admitted { .. } => insert(transaction, new)?,
+        Admission::Preempts { ended, .. } => {
+            for id in ended {
+                end(transaction, id, "preempted", &preempted(new.ask.kind().as_str(), new.at))?;
+            }
+            insert(transaction, new)?;
+        }
+        Admission::Joins(other) => return Ok(other),
+        Admission::Refused(why) => return Err(AskError::Lane(why)),
+        Admission::Busy { retry_after_s } => return Err(AskError::Busy { retry_after_s }),
+    }
+    Ok(new.id)
+}
+
+/// Ends a work order that still waits.
+pub(super) fn cancel_ordered(
+    transaction: &Transaction<'_>,
+    id: OperationId,
+    ended: &Ended,
+) -> Result<Swapped, StoreError> {
+    end(transaction, id, "cancelled", ended)
+}
+
+/// Whether a guest may cancel it: what the hub ordered is not the guest's to take back.
+fn is_own(record: &RequestRecord, guest: GuestUid) -> bool {
+    record.request.guest == guest && !matches!(record.request.ask, Ask::Ordered(_))
+}
+
 fn preempted(by: &'static str, at: Timestamp) -> Ended {
     let text = format!(
         "it had not begun, and ended for {by}, which goes before it: ask again if it is still wanted"
@@ -356,7 +409,7 @@ fn cancel(
         RequestOrOperation::Operation(progress) if progress.operation.uid() == guest => {
             return Ok(Cancelled::TooLate(progress));
         }
-        RequestOrOperation::Request(record) if record.request.guest == guest => record,
+        RequestOrOperation::Request(record) if is_own(&record, guest) => record,
         RequestOrOperation::Kept(view) if view.guest == guest => return Ok(Cancelled::Over),
         RequestOrOperation::Operation(_) | RequestOrOperation::Kept(_) | RequestOrOperation::Request(_) => {
             return Ok(Cancelled::NotYours);

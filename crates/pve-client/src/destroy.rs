@@ -13,6 +13,7 @@ use super::volume::Backing;
 use agent_core::gate::warrant::{SignedState, Warrant};
 use agent_core::model::mark::{self, Mark};
 use agent_core::model::records::VolumeId;
+use agent_core::operation::DiscardCopy;
 
 /// What differs from the state that the operator saw.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,6 +55,19 @@ impl DestroyProof {
     pub fn establish(warrant: &Warrant, seen: &GuestConfig) -> Result<Self, TargetChanged> {
         compare(warrant.target(), seen)?;
         Ok(Self { vmid: warrant.target().vmid })
+    }
+
+    /// Compares a copy that was signed to be discarded with what has its number now. A guest has another mark.
+    ///
+    /// # Errors
+    /// The first thing that changed.
+    pub fn of_copy(discard: &DiscardCopy, seen: &GuestConfig) -> Result<Self, TargetChanged> {
+        let vmid = discard.copy().vmid;
+        if mark::read(&seen.tags, &seen.description) != discard.mark() {
+            return Err(TargetChanged::Mark { vmid });
+        }
+        compare_unmarked(discard.copy(), seen)?;
+        Ok(Self { vmid })
     }
 
     #[must_use]
@@ -101,7 +115,7 @@ pub fn compare_unmarked(target: &SignedState, seen: &GuestConfig) -> Result<(), 
 mod tests {
     use super::*;
     use agent_core::gate::warrant::Allows;
-    use holdfast_protocol::id::{GuestUid, JobId};
+    use holdfast_protocol::id::{GuestUid, JobId, OperationId};
     use serde_json::json;
 
     const ROOT: &str = "a:300/vm-300-disk-0.raw";
@@ -152,5 +166,29 @@ mod tests {
         let mut less = guest();
         less.as_object_mut().unwrap().remove("rootfs");
         assert!(matches!(judge(less), Err(TargetChanged::Less { .. })));
+    }
+
+    /// The guest itself under the copy's number, another copy, and a copy that grew a volume.
+    #[test]
+    fn a_copy_is_known_by_its_own_mark_and_no_guest_is_one() {
+        let by = OperationId::new(uuid::Uuid::from_u128(7));
+        let copy = warrant().target().clone();
+        let allows = Allows::DiscardCopy { copy: Box::new(copy.clone()) };
+        let warrant = Warrant::for_tests(JobId::new(uuid::Uuid::nil()), allows, copy);
+        let discard = DiscardCopy::new(warrant, by).unwrap();
+        let judge = |seen| DestroyProof::of_copy(&discard, &GuestConfig::read(&seen).unwrap());
+        let kept = |by| {
+            let mut seen = guest();
+            seen["tags"] = json!(mark::copy_tags(by).join(";"));
+            seen["description"] = json!(mark::copy_line(uid(), by));
+            seen
+        };
+        assert_eq!(judge(kept(by)).unwrap().vmid().number(), 300);
+        assert!(matches!(judge(guest()), Err(TargetChanged::Mark { .. })));
+        let others = OperationId::new(uuid::Uuid::from_u128(8));
+        assert!(matches!(judge(kept(others)), Err(TargetChanged::Mark { .. })));
+        let mut more = kept(by);
+        more["mp3"] = json!("a:300/vm-300-disk-1.raw,mp=/x");
+        assert!(matches!(judge(more), Err(TargetChanged::More { .. })));
     }
 }

@@ -18,6 +18,19 @@ pub struct Release {
     pub program: PathBuf,
 }
 
+/// Where the agent of a test finds its folder.
+pub const AGENT_FOLDER: &str = "HOLDFAST_GATE_TEST_AGENT";
+
+/// A program that ends with its test.
+pub struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
 /// What one release is made of. The rest is as it should be.
 pub struct Recipe<'a> {
     pub version: &'a str,
@@ -60,7 +73,12 @@ impl Host {
             std::fs::create_dir_all(host.path(folder)).unwrap();
         }
         std::fs::write(host.path("packaged-agentd"), "the package's program").unwrap();
-        let script = format!("#!/bin/sh\necho \"$*\" >>{}\n", host.path("systemctl.log").display());
+        let (log, shown) = (host.path("systemctl.log"), host.path("systemctl.shown"));
+        let script = format!(
+            "#!/bin/sh\n[ \"$1\" = show ] && exec cat {}\necho \"$*\" >>{}\n",
+            shown.display(),
+            log.display()
+        );
         std::fs::write(host.path("systemctl"), script).unwrap();
         std::fs::set_permissions(host.path("systemctl"), std::fs::Permissions::from_mode(0o755)).unwrap();
         host.set(1);
@@ -81,7 +99,7 @@ impl Host {
     pub fn set(&self, signatures: u8) {
         let at = |inside: &str| self.path(inside).display().to_string();
         let text = format!(
-            "signatures = {signatures}\n[paths]\nslots = {:?}\nagent_state = {:?}\nrelease_keys = {:?}\npackaged = {:?}\nlink = {:?}\nsystemctl = {:?}\n",
+            "signatures = {signatures}\nlook_every_ms = 100\n[paths]\nslots = {:?}\nagent_state = {:?}\nrelease_keys = {:?}\npackaged = {:?}\nlink = {:?}\nsystemctl = {:?}\n",
             at("slots"),
             at("agent"),
             at("etc/release-keys"),
@@ -95,6 +113,24 @@ impl Host {
     pub fn gate(&self, words: &[&str]) -> Output {
         let mut gate = command(env!("CARGO_BIN_EXE_holdfast-agent-gate"));
         ran(gate.arg("--settings").arg(self.path("etc/agent-gate.toml")).args(words))
+    }
+
+    /// Starts the watch, which goes on until it is ended.
+    pub fn watches(&self) -> Running {
+        let mut gate = command(env!("CARGO_BIN_EXE_holdfast-agent-gate"));
+        gate.arg("--settings").arg(self.path("etc/agent-gate.toml")).arg("watch");
+        Running(gate.stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Starts what is in a slot, as systemd would start the agent. It is this very test program.
+    pub fn runs(&self, slot: &str) -> Running {
+        let mut agent = command(self.path("slots").join(slot).join("agentd"));
+        agent.args(["--exact", "watch::the_agent_of_these_tests"]).env(AGENT_FOLDER, self.path("agent"));
+        let running = Running(agent.stdout(Stdio::null()).spawn().unwrap());
+        let shown =
+            format!("ActiveState=active\nSubState=running\nMainPID={}\nResult=success\n", running.0.id());
+        std::fs::write(self.path("systemctl.shown"), shown).unwrap();
+        running
     }
 
     /// Runs it; it must succeed.

@@ -14,6 +14,7 @@ mod crashes;
 mod host;
 mod refusals;
 mod starts;
+mod watch;
 
 /// Whether these tests can run.
 fn is_root() -> bool {

@@ -39,6 +39,55 @@ fn a_build_on_trial_has_three_starts_and_the_package_is_put_back() {
     assert_eq!(log.lines().count(), 4, "the watch is started with each: {log}");
 }
 
+/// The start before was in another boot, as after a power cut.
+fn power_cut(host: &Host) {
+    let mut state = host.status();
+    state["trial"]["began"]["boot"] = Value::from("the boot before");
+    std::fs::write(host.path("slots/state.json"), state.to_string()).unwrap();
+}
+
+#[test]
+fn power_cuts_take_no_build_back_and_a_gate_of_before_reads_the_state() {
+    if !is_root() {
+        return;
+    }
+    let host = Host::new();
+    host.installs(&host.release("seven", &Recipe::default()));
+    assert_eq!(host.starts(), "a");
+    for cut in 1..=10 {
+        power_cut(&host);
+        assert_eq!(host.starts(), "a");
+        assert_eq!(host.status()["trial"]["starts_left"], 2, "cut {cut}");
+        let said = host.does(&["status"]);
+        assert!(said.contains(&format!("2 more starts; {cut} that ended with the machine")), "{said}");
+    }
+    let trial = host.status()["trial"].clone();
+    let names: Vec<&String> = trial.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["began", "slot", "starts_left"], "these were there at first");
+    // One that brings its machine down comes to its end, too.
+    for left in [1, 0] {
+        power_cut(&host);
+        assert_eq!(host.starts(), "a");
+        assert_eq!(host.status()["trial"]["starts_left"], left);
+    }
+    power_cut(&host);
+    assert_eq!(host.starts(), "package");
+    assert_eq!(host.status()["failures"][0]["reason"], "starts_used");
+    assert!(!host.path("slots/reboots.json").exists());
+    // The next build begins anew, once the one that was put back is not watched any more.
+    let mut state = host.status();
+    state["returning"] = Value::from("no");
+    std::fs::write(host.path("slots/state.json"), state.to_string()).unwrap();
+    host.installs(&host.release("eight", &Recipe { version: "8.0.0", ..Recipe::default() }));
+    host.starts();
+    power_cut(&host);
+    host.starts();
+    assert!(host.does(&["status"]).contains("2 more starts; 1 that ended"));
+    // A damaged count is none, and no reason not to start.
+    std::fs::write(host.path("slots/reboots.json"), "{").unwrap();
+    assert_eq!(host.starts(), "a");
+}
+
 #[test]
 fn an_offer_of_the_agent_is_taken_at_the_next_start_and_once() {
     if !is_root() {

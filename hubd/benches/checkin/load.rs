@@ -178,6 +178,7 @@ pub fn report(kind: Kind) -> anyhow::Result<CheckinRequest> {
         coverage,
         sections,
         usage: Vec::new(),
+        diagnostic: None,
     };
     let bytes = serde_json::to_vec(&request).context("a report")?.len();
     if kind == Kind::Changed && !(3_500..=4_700).contains(&bytes) {
@@ -210,6 +211,7 @@ fn guest(number: u32) -> GuestReport {
         volumes: Vec::new(),
         golden: None,
         golden_built_at: None,
+        root_disk_data: None,
         controller: None,
         protection: None,
         conditions: Vec::new(),

@@ -13,6 +13,8 @@ use holdfast_protocol::generation::Generation;
 use holdfast_protocol::host_maintenance::HostMaintenanceOrder;
 use holdfast_protocol::report::{REPORT_BYTES_MAX, Sections};
 use holdfast_protocol::usage::UsageSample;
+use holdfast_protocol::work_order::report::{LOG_LINES_MAX, PHASES_MAX, REPORTED_MAX};
+use holdfast_protocol::work_order::{DIAGNOSTIC_BYTES_MAX, DiagnosticText, WorkOrderReport};
 use net::server::{Answer, Ids};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -84,7 +86,7 @@ pub(super) async fn check_in(
     }
     // A host is held no longer than its poll interval, so that it is heard of in every one.
     let wait = wait.min(Duration::from_secs(kept.poll.get().into()));
-    let news = kept.delivery == Delivery::Now || !kept.jobs.is_empty();
+    let news = kept.delivery == Delivery::Now || !kept.jobs.is_empty() || !kept.orders.is_empty();
     if !news && kept.need == Need::Changed && !farewell && !wait.is_zero() {
         hold(&hub, &waiter, presented, held, &mut kept, Instant::now() + wait).await?;
     }
@@ -96,6 +98,7 @@ pub(super) async fn check_in(
             poll_interval_s: kept.poll,
             desired: kept.desired,
             jobs: kept.jobs,
+            orders: kept.orders,
             audit_seen: kept.audit_seen,
             maintenance: kept.maintenance_until.map(|until| HostMaintenanceOrder { until }),
         },
@@ -137,10 +140,34 @@ async fn read(
             set: request.sections.conditions,
         },
         jobs: request.sections.jobs.unwrap_or_default(),
+        orders: bounded_orders(request.sections.orders.unwrap_or_default())?,
+        diagnostic: bounded_text(request.diagnostic)?,
         at: hub.clock.now(),
         correlation: ids.correlation,
     };
     Ok((checkin, request.usage))
+}
+
+fn bounded_orders(orders: Vec<WorkOrderReport>) -> Result<Vec<WorkOrderReport>, ApiError> {
+    let is_long =
+        |order: &WorkOrderReport| order.phases.len() > PHASES_MAX || order.log.len() > LOG_LINES_MAX;
+    if orders.len() > REPORTED_MAX as usize || orders.iter().any(is_long) {
+        let text = format!(
+            "a report carries {REPORTED_MAX} work orders at most, each with {PHASES_MAX} phases and {LOG_LINES_MAX} lines"
+        );
+        return Err(ApiError::new(ErrorCode::Range, text));
+    }
+    Ok(orders)
+}
+
+fn bounded_text(reading: Option<DiagnosticText>) -> Result<Option<DiagnosticText>, ApiError> {
+    match &reading {
+        Some(reading) if reading.text.len() > DIAGNOSTIC_BYTES_MAX => {
+            let text = format!("the text of a reading is {DIAGNOSTIC_BYTES_MAX} bytes at most");
+            Err(ApiError::new(ErrorCode::Range, text))
+        }
+        Some(_) | None => Ok(reading),
+    }
 }
 
 /// The store keeps milliseconds; a run is known again only when it is compared in them.
@@ -189,10 +216,11 @@ async fn hold(
             return Ok(());
         }
         let news = hub.store.look_again(presented, held).await??;
-        (kept.desired, kept.jobs) = (news.desired, news.jobs);
+        (kept.desired, kept.jobs, kept.orders) = (news.desired, news.jobs, news.orders);
         let maintenance = news.maintenance_until.filter(|until| *until > hub.clock.now());
         let is_other = std::mem::replace(&mut kept.maintenance_until, maintenance) != maintenance;
-        if news.delivery == Delivery::Now || !kept.jobs.is_empty() || is_other {
+        let waits = !kept.jobs.is_empty() || !kept.orders.is_empty();
+        if news.delivery == Delivery::Now || waits || is_other {
             return Ok(());
         }
     }

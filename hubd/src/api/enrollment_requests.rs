@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::enrol::{EnrollmentAnswer, EnrollmentRequest};
+use holdfast_protocol::enrol::{EnrollmentAnswer, EnrollmentRequest, request_fingerprint};
 use holdfast_protocol::id::{EnrollmentRequestId, HostId};
 use holdfast_protocol::json;
 use holdfast_protocol::operator::{EnrollmentApproval, EnrollmentRequestView, Page};
@@ -38,11 +38,12 @@ pub(super) async fn submit(
     paced.map_err(|often| too_often("too many enrollment_requests come from this address", often))?;
     let request: EnrollmentRequest = body::parse("the enrollment request", body, ENROL_BODY_MAX).await?;
     let key = AgentKey::from_csr(&request.csr_pem)?;
-    let fingerprint = key.fingerprint();
+    let fingerprint = request_fingerprint(key.fingerprint(), request.sealing.as_ref());
     let arrived = NewEnrollmentRequest {
         id: EnrollmentRequestId::new(Uuid::new_v4()),
         key,
         claimed_name: request.claimed_name,
+        sealing: request.sealing,
         origin,
         at: hub.clock.now(),
         correlation: ids.correlation,

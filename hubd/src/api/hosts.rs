@@ -5,17 +5,19 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use holdfast_protocol::filter::HostFilter;
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::operator::{AuditEvidence, HostDetail, HostView, Page};
 use net::server::Answer;
+use serde::Deserialize;
 
 use super::auth::Operator;
 use super::mutation::Head;
-use super::page::{CheckedQuery, PageQuery, bad_cursor, page};
+use super::page::{CheckedQuery, bad_cursor, close, limit, open, page};
 use super::problem::ApiError;
 use super::{Hub, body};
 use crate::domain::host::HostRef;
-use crate::store::PAGE_MAX;
+use crate::store::{HostRecord, PAGE_MAX};
 
 /// A change without anything to say.
 pub(super) const EMPTY_BODY_MAX: usize = 1024;
@@ -28,17 +30,42 @@ pub(super) fn host_ref(text: &str) -> Result<HostRef, ApiError> {
 pub(super) async fn list(
     State(hub): State<Arc<Hub>>,
     _: Operator,
-    CheckedQuery(query): CheckedQuery<PageQuery>,
+    CheckedQuery(query): CheckedQuery<HostQuery>,
 ) -> Result<Answer<Page<HostView>>, ApiError> {
-    let limit = query.limit(PAGE_MAX)?;
-    let after = query.cursor()?.map(|cursor| place(&cursor)).transpose()?;
-    let records = hub.store.hosts(after, limit + 1, hub.clock.now()).await?;
-    let Page { items, next } = page(records, limit, |last| format!("{}/{}", last.view.name, last.number));
-    let items = items.into_iter().map(|record| record.view).collect();
-    Ok(Answer(StatusCode::OK, Page { items, next }))
+    let limit = limit(query.limit, PAGE_MAX)?;
+    let after = query.cursor.map(|cursor| place(&open(&cursor)?)).transpose()?;
+    let now = hub.clock.now();
+    let page = match query.filter {
+        None => {
+            let records = hub.store.hosts(after, limit + 1, now).await?;
+            page(records, limit, cursor_of)
+        }
+        // All that is read for one answer is looked at, so a page of few hosts may not be the last one.
+        Some(filter) => {
+            let mut records = hub.store.hosts(after, PAGE_MAX, now).await?;
+            let last = records.last().filter(|_| records.len() >= PAGE_MAX as usize).map(cursor_of);
+            records.retain(|record| filter.selects(&record.view));
+            let found = page(records, limit, cursor_of);
+            Page { next: found.next.or_else(|| last.map(|place| close(&place))), ..found }
+        }
+    };
+    let items = page.items.into_iter().map(|record| record.view).collect();
+    Ok(Answer(StatusCode::OK, Page { items, next: page.next }))
 }
 
-fn place(cursor: &str) -> Result<(HostName, i64), ApiError> {
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HostQuery {
+    limit: Option<u32>,
+    cursor: Option<String>,
+    filter: Option<HostFilter>,
+}
+
+fn cursor_of(record: &HostRecord) -> String {
+    format!("{}/{}", record.view.name, record.number)
+}
+
+pub(super) fn place(cursor: &str) -> Result<(HostName, i64), ApiError> {
     let (name, number) = cursor.split_once('/').ok_or_else(bad_cursor)?;
     Ok((name.parse().map_err(|_| bad_cursor())?, number.parse().map_err(|_| bad_cursor())?))
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use holdfast_protocol::id::JobId;
+use holdfast_protocol::id::{JobId, TunnelName};
 use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
 use holdfast_protocol::json;
-use holdfast_protocol::operator::{JobDetail, JobSubmit, JobView, Page};
+use holdfast_protocol::operator::{JobDetail, JobSubmit, JobView, Page, TunnelOrder};
 use net::server::Answer;
 
 use super::auth::Operator;
@@ -20,10 +20,10 @@ use super::{Hub, body};
 use crate::store::{PAGE_MAX, SubmitJob};
 
 /// The body holds the text as a string: its quotes take two bytes each.
-const SUBMIT_BODY_MAX: usize = 2 * SIGNED_BYTES_MAX;
+pub(super) const SUBMIT_BODY_MAX: usize = 2 * SIGNED_BYTES_MAX;
 
 /// A text that is no id names no job.
-fn job_id(text: &str) -> Result<JobId, ApiError> {
+pub(super) fn job_id(text: &str) -> Result<JobId, ApiError> {
     text.parse().map_err(|_| ApiError::not_found("job"))
 }
 
@@ -35,7 +35,8 @@ pub(super) async fn leave(
 ) -> Result<Answer<JobView>, ApiError> {
     let bytes = body::read("the signed job's request", body, SUBMIT_BODY_MAX).await?;
     let request: JobSubmit = json::parse("the signed job's request", &bytes, SUBMIT_BODY_MAX)?;
-    let leave = SubmitJob { host: host_ref(&host)?, id: request.job, blob: request.blob };
+    let leave =
+        SubmitJob { host: host_ref(&host)?, id: request.job, blob: request.blob, tunnel: request.tunnel };
     let done = hub.store.submit_job(head.by(&hub, &bytes)?, leave).await?;
     let done = done.ok_or_else(|| ApiError::not_found("host"))?;
     hub.long_polls.wake(done.host);
@@ -63,6 +64,17 @@ pub(super) async fn show(
 ) -> Result<Answer<JobDetail>, ApiError> {
     let found = hub.store.job(host_ref(&host)?, job_id(&job)?).await?;
     Ok(Answer(StatusCode::OK, found.ok_or_else(|| ApiError::not_found("job"))?))
+}
+
+pub(super) async fn tunnel_order(
+    State(hub): State<Arc<Hub>>,
+    _: Operator,
+    Path((host, tunnel)): Path<(String, String)>,
+) -> Result<Answer<TunnelOrder>, ApiError> {
+    let missing = || ApiError::not_found("order of this tunnel");
+    let tunnel: TunnelName = tunnel.parse().map_err(|_| missing())?;
+    let found = hub.store.tunnel_order(host_ref(&host)?, tunnel).await?;
+    Ok(Answer(StatusCode::OK, found.ok_or_else(missing)?))
 }
 
 pub(super) async fn withdraw(

@@ -22,9 +22,11 @@ mod escrow;
 mod events;
 mod file_body;
 mod guest_audit;
+mod guests;
 mod health;
 mod host_labels;
 mod hosts;
+mod image_approvals;
 mod invites;
 mod jobs;
 mod long_poll;
@@ -41,6 +43,7 @@ mod rollouts;
 mod turns;
 mod usage;
 mod usage_inbox;
+mod work_orders;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -189,6 +192,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/agent/restore-certificates", put(restore_certificates::put))
         .route("/v1/agent/guest-audit", put(guest_audit::put))
         .route("/v1/agent/release-offer", get(release_offers::for_agent))
+        .route("/v1/agent/image-offer", get(release_offers::image_for_agent))
         .route("/v1/agent/releases/{version}", get(releases::for_agent))
         .route("/v1/agent/artifacts/{sha256}/release", get(releases::naming))
         .route("/v1/agent/artifacts/{sha256}", get(artifacts::read))
@@ -209,6 +213,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
     let operators = Router::new()
         .route("/v1/whoami", get(auth::whoami))
         .route("/v1/invites", post(invites::create))
+        .route("/v1/guests", get(guests::list))
         .route("/v1/hosts", get(hosts::list))
         .route("/v1/hosts/{host}", get(hosts::show))
         .route("/v1/hosts/{host}/audit-heads", get(hosts::audit_heads))
@@ -228,6 +233,13 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/hosts/{host}/jobs", get(jobs::list).post(jobs::leave))
         .route("/v1/hosts/{host}/jobs/{job}", get(jobs::show))
         .route("/v1/hosts/{host}/jobs/{job}/withdraw", post(jobs::withdraw))
+        .route("/v1/image-approvals", get(image_approvals::list).post(image_approvals::submit))
+        .route("/v1/image-approvals/{job}", get(image_approvals::show))
+        .route("/v1/image-approvals/{job}/withdraw", post(image_approvals::withdraw))
+        .route("/v1/hosts/{host}/tunnels/{tunnel}/order", get(jobs::tunnel_order))
+        .route("/v1/hosts/{host}/work-orders", get(work_orders::list).post(work_orders::make))
+        .route("/v1/hosts/{host}/work-orders/{order}", get(work_orders::show))
+        .route("/v1/hosts/{host}/work-orders/{order}/cancel", post(work_orders::cancel))
         .route("/v1/enrollment-requests", get(enrollment_requests::list))
         .route("/v1/enrollment-requests/{id}/approve", post(enrollment_requests::approve))
         .route("/v1/enrollment-requests/{id}/refuse", post(enrollment_requests::refuse))
@@ -239,6 +251,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/rollouts/{number}", get(rollouts::show))
         .route("/v1/rollouts/{number}/start", post(rollouts::start))
         .route("/v1/rollouts/{number}/pause", post(rollouts::pause))
+        .route("/v1/rollouts/{number}/take-back", post(rollouts::take_back))
         .route("/v1/rollouts/{number}/resume", post(rollouts::resume))
         .route("/v1/rollouts/{number}/abort", post(rollouts::abort))
         .route("/v1/events", get(events::list))

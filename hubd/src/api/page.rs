@@ -69,6 +69,11 @@ pub(super) fn open(cursor: &str) -> Result<String, ApiError> {
     String::from_utf8(bytes).map_err(|_| bad_cursor())
 }
 
+/// A cursor for a place in a list.
+pub(super) fn close(place: &str) -> String {
+    URL_SAFE_NO_PAD.encode(place)
+}
+
 /// Makes a page. The caller fetched one item more than the page holds, which shows whether there is a next page.
 pub(super) fn page<T>(mut items: Vec<T>, limit: u32, place: impl Fn(&T) -> String) -> Page<T> {
     let limit = limit as usize;
@@ -76,6 +81,6 @@ pub(super) fn page<T>(mut items: Vec<T>, limit: u32, place: impl Fn(&T) -> Strin
         return Page { items, next: None };
     }
     items.truncate(limit);
-    let next = items.last().map(|last| URL_SAFE_NO_PAD.encode(place(last)));
+    let next = items.last().map(|last| close(&place(last)));
     Page { items, next }
 }

@@ -18,11 +18,13 @@ use crate::domain::alerting::sample::SampleError;
 use crate::domain::desired::PutError;
 use crate::domain::enrollment::InviteError;
 use crate::domain::identity::IdentityError;
+use crate::domain::image_approval::ImageApprovalError;
 use crate::domain::job_queue::JobQueueError;
 use crate::domain::readmission::ReadmitError;
 use crate::domain::release::ReleasePutError;
 use crate::domain::release_offer::OfferError;
 use crate::domain::rollout::action::ActionError;
+use crate::domain::work_order::WorkOrderError;
 use crate::store::OperatorError;
 use crate::store::{
     AcknowledgeError, EnrollmentRequestError, EscrowError, InviteRequestError, PlanRolloutError, RedeemError,
@@ -369,8 +371,20 @@ impl From<PutError> for ApiError {
     }
 }
 
+impl From<ImageApprovalError> for ApiError {
+    fn from(error: ImageApprovalError) -> Self {
+        Self::new(error.code(), chain(&error))
+    }
+}
+
 impl From<JobQueueError> for ApiError {
     fn from(error: JobQueueError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+impl From<WorkOrderError> for ApiError {
+    fn from(error: WorkOrderError) -> Self {
         Self::new(error.code(), error.to_string())
     }
 }

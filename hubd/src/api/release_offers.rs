@@ -1,6 +1,7 @@
 //! Releases that are offered to hosts.
 //!
-//! `PUT` and `DELETE /v1/hosts/{id or name}/release-offer` of operators, `GET /v1/agent/release-offer` of hosts.
+//! `PUT` and `DELETE /v1/hosts/{id or name}/release-offer` of operators, `GET /v1/agent/release-offer` and
+//! `/v1/agent/image-offer` of hosts.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use holdfast_protocol::json;
-use holdfast_protocol::release::stored::{HostOffer, OfferRequest, ReleaseOffer, WithdrawnOffer};
+use holdfast_protocol::release::stored::{HostOffer, ImageOffer, OfferRequest, ReleaseOffer, WithdrawnOffer};
 use holdfast_protocol::release::{ReleaseFileKind, VersionNumber};
 use net::server::{Answer, Ids};
 
@@ -75,6 +76,16 @@ pub(super) async fn for_agent(
     ids: Ids,
 ) -> Result<Answer<ReleaseOffer>, ApiError> {
     let host = paced(&hub, agent, ids)?;
-    let release = hub.store.release_offered_to(host).await?;
-    Ok(Answer(StatusCode::OK, ReleaseOffer { release }))
+    Ok(Answer(StatusCode::OK, hub.store.release_offered_to(host).await?))
+}
+
+/// The image that a rollout brings to the host.
+pub(super) async fn image_for_agent(
+    State(hub): State<Arc<Hub>>,
+    agent: Agent,
+    ids: Ids,
+) -> Result<Answer<ImageOffer>, ApiError> {
+    let host = paced(&hub, agent, ids)?;
+    let image = hub.store.image_offered_to(host).await?;
+    Ok(Answer(StatusCode::OK, ImageOffer { image }))
 }

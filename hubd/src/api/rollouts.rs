@@ -46,9 +46,16 @@ pub(super) async fn plan(
     let kind = match request.subject {
         RolloutSubject::Agent => ReleaseFileKind::Agent,
         RolloutSubject::GuestAgent => ReleaseFileKind::GuestAgent,
+        RolloutSubject::Golden => ReleaseFileKind::Golden,
     };
     require_program(&hub, request.version, kind).await?;
-    if let OnFailure::RollBack(to) = request.on_failure {
+    if kind == ReleaseFileKind::Golden {
+        require_program(&hub, request.version, ReleaseFileKind::GoldenManifest).await?;
+    }
+    // An image has no way back; the store says so.
+    if let OnFailure::RollBack(to) = request.on_failure
+        && kind != ReleaseFileKind::Golden
+    {
         require_program(&hub, to, kind).await?;
     }
     Ok(Answer(StatusCode::OK, hub.store.plan_rollout(by, request).await?))
@@ -98,6 +105,15 @@ pub(super) async fn pause(
     body: Body,
 ) -> Result<Answer<RolloutView>, ApiError> {
     act(&hub, &named, head, body, Action::Pause).await
+}
+
+pub(super) async fn take_back(
+    State(hub): State<Arc<Hub>>,
+    Path(named): Path<String>,
+    head: Head,
+    body: Body,
+) -> Result<Answer<RolloutView>, ApiError> {
+    act(&hub, &named, head, body, Action::TakeBack).await
 }
 
 pub(super) async fn resume(

@@ -1,7 +1,7 @@
 //! The command `hubd operator`, also while the hub runs.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use holdfast_protocol::id::CorrelationId;
@@ -10,16 +10,35 @@ use uuid::Uuid;
 use super::OperatorCommand;
 use crate::clock::{Clock as _, SystemClock};
 use crate::domain::alerting::AlertContext;
+use crate::postgres::{Postgres, Users};
 use crate::run::{database, days, new_token};
+use crate::settings::{Database, Given, Settings};
 use crate::sqlite::Sqlite;
 use crate::store::{NewOperator, OperatorError, SharedStore, WriteError};
 
-pub(super) async fn run(folder: &Path, command: OperatorCommand) -> anyhow::Result<()> {
-    let path = database(folder);
-    if !path.exists() {
-        bail!("{} is not a hub's folder: give it with --dir; `hubd serve` makes one", folder.display());
-    }
-    let (store, writer) = Sqlite::open(&path, AlertContext::without_channels(SystemClock.now()))?;
+pub(super) async fn run(
+    folder: PathBuf,
+    config: Option<PathBuf>,
+    command: OperatorCommand,
+) -> anyhow::Result<()> {
+    let alerts = AlertContext::without_channels(SystemClock.now());
+    let given = Given { dir: folder.clone(), config, ..Given::default() };
+    let (store, writer) = match Settings::database(&given)? {
+        Database::Folder => {
+            let path = database(&folder);
+            if !path.exists() {
+                bail!(
+                    "{} is not a hub's folder: give it with --dir; `hubd serve` makes one",
+                    folder.display()
+                );
+            }
+            Sqlite::open(&path, alerts)?
+        }
+        Database::Postgres(server) => {
+            let open = move || Postgres::open(&server, alerts, Users::Several);
+            tokio::task::spawn_blocking(open).await.context("the database's opening ended in a mistake")??
+        }
+    };
     let outcome = command_on(&store, command).await;
     drop(store);
     let joined = tokio::task::spawn_blocking(move || writer.join()).await;

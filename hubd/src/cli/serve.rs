@@ -16,7 +16,9 @@ use crate::task::reload::{AlertChannels, ReloadSource};
 pub(super) async fn run(given: Given) -> anyhow::Result<()> {
     let settings = Settings::load(given.clone())?;
     let clock = Arc::new(SystemClock);
-    let opened = run::open(&settings.dir, settings.alerts.rules.clone(), clock.as_ref()).await?;
+    let opened =
+        run::open_on(&settings.dir, &settings.database, settings.alerts.rules.clone(), clock.as_ref())
+            .await?;
     let mut out = std::io::stdout();
     // The path, never the token; and at once, since the start may yet fail.
     if let Some(path) = &opened.admin_token {

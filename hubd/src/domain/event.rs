@@ -115,6 +115,18 @@ kinds! {
     OperatorAdded = "operator_added"
     /// An operator was removed.
     OperatorRevoked = "operator_revoked"
+    /// An operator ordered something from a host.
+    WorkOrdered = "work_ordered"
+    /// An operator asked for an order to be taken back.
+    WorkOrderCancelRequested = "work_order_cancel_requested"
+    /// An order was taken back before it began.
+    WorkOrderCancelled = "work_order_cancelled"
+    /// The time of an order ended before it began.
+    WorkOrderExpired = "work_order_expired"
+    /// An order came to nothing.
+    WorkOrderFailed = "work_order_failed"
+    /// An order is done.
+    WorkOrderSucceeded = "work_order_succeeded"
 }
 
 /// One thing to be written down.

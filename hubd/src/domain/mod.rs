@@ -23,6 +23,7 @@
 //! | [`rollout`] | which hosts of a rollout are offered a release, and when the next wave opens |
 //! | [`summary`] | the part of a report that the host list shows |
 //! | [`usage`] | what is kept of the use of hosts and guests |
+//! | [`work_order`] | the states of work orders, and their bounds |
 
 pub mod alerting;
 pub mod audit_claim;
@@ -36,6 +37,7 @@ pub mod escrow_notice;
 pub mod event;
 pub mod host;
 pub mod identity;
+pub mod image_approval;
 pub mod job_queue;
 pub mod known_origins;
 pub mod merge;
@@ -47,3 +49,4 @@ pub mod retry;
 pub mod rollout;
 pub mod summary;
 pub mod usage;
+pub mod work_order;

@@ -147,6 +147,7 @@ mod tests {
             volumes: Vec::new(),
             golden: None,
             golden_built_at: None,
+            root_disk_data: None,
             controller: None,
             protection: None,
             conditions: Vec::new(),

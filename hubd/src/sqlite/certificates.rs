@@ -5,12 +5,10 @@ use jiff::Timestamp;
 use rusqlite::{OptionalExtension as _, params};
 
 use super::columns::{Id, Text, Time};
+use super::image_approvals;
 use super::writer::Tx;
 use crate::authority::Issued;
-use crate::store::CertificateRecord;
-
-/// How often a host without a desired document polls, in seconds.
-const POLL_WITHOUT_DOCUMENT_S: u32 = 30;
+use crate::store::{CertificateRecord, POLL_WITHOUT_DOCUMENT_S};
 
 /// Whether a host that is not revoked has this name.
 pub(super) fn name_is_taken(tx: &Tx<'_>, name: &HostName) -> rusqlite::Result<bool> {
@@ -30,7 +28,9 @@ pub(super) fn insert_host(tx: &Tx<'_>, id: HostId, name: &HostName, now: Timesta
                    certificate_ends_at, liveness, poll_interval_s, wanted, held)
                VALUES (?1, ?2, ?3, 'active', 0, 0, 0, 'new', ?4, 0, 0)";
     let row = params![Id(id.uuid()), name.as_str(), Time(now), POLL_WITHOUT_DOCUMENT_S];
-    tx.prepare_cached(sql)?.insert(row)
+    let number = tx.prepare_cached(sql)?.insert(row)?;
+    image_approvals::queue_for_host(tx, number, now)?;
+    Ok(number)
 }
 
 /// Writes a host's next certificate.

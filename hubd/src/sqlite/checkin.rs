@@ -18,7 +18,7 @@ use super::events::emit;
 use super::jobs;
 use super::settled::{Contact, Saved, Scope, Settled};
 use super::writer::{Shape, Tx};
-use super::{Sqlite, alerts, audit_heads};
+use super::{Sqlite, alerts, audit_heads, work_orders};
 use crate::domain::alerting::AlertContext;
 use crate::domain::audit_claim;
 use crate::domain::desired::{Delivery, judge_delivery};
@@ -84,7 +84,8 @@ const LOOK_AT_ALL: &str = concat!(
     "SELECT ",
     columns!(),
     ", id, held FROM hosts WHERE status = 'active' AND liveness = 'online' AND farewell_at IS NULL AND NOT EXISTS
-        (SELECT 1 FROM jobs WHERE host = hosts.number AND queue_state = 'queued')
+        (SELECT 1 FROM jobs WHERE host = hosts.number AND queue_state = 'queued') AND NOT EXISTS
+        (SELECT 1 FROM work_orders WHERE host = hosts.number AND waits = 1)
         AND id NOT IN (SELECT unhex(replace(scope, '-', '')) FROM alert_scopes
             WHERE json_array_length(body, '$.maintenance') > 0 AND unhex(replace(scope, '-', '')) IS NOT NULL)"
 );
@@ -173,7 +174,8 @@ impl Checkins for Sqlite {
             let desired = document(connection, &looked.host, delivery)?;
             let jobs = jobs::queued(connection, looked.host.number)?;
             let maintenance_until = alerts::announced_until(connection, presented.host)?;
-            Ok(Ok(Update { delivery, desired, jobs, maintenance_until }))
+            let orders = work_orders::waiting(connection, looked.host.number)?;
+            Ok(Ok(Update { delivery, desired, jobs, orders, maintenance_until }))
         })
         .await
     }
@@ -241,6 +243,7 @@ fn keep(
     record_events(tx, checkin, host, refused, merge)?;
     if merge != Merge::Ignore {
         jobs::heard(tx, checkin, host)?;
+        work_orders::heard(tx, checkin, host)?;
         audit_heads::keep(tx, checkin, host)?;
         alerts::deleted_guests(tx, context, checkin, &deleted)?;
     }
@@ -253,6 +256,7 @@ fn keep(
         delivery,
         desired: document(tx, host, delivery)?,
         jobs: jobs::queued(tx, host.number)?,
+        orders: work_orders::waiting(tx, host.number)?,
         audit_seen,
         maintenance_until: alerts::maintenance_until(tx, checkin.presented.host, checkin.at)?,
     };
@@ -273,8 +277,10 @@ fn keep(
 
 /// Whether nothing is left to say to this host. One that took leave is heard anew when it comes back.
 fn is_settled(checkin: &Checkin, reply: &CheckinReply) -> bool {
-    let nothing_waits =
-        reply.delivery == Delivery::Nothing && reply.jobs.is_empty() && reply.maintenance_until.is_none();
+    let nothing_waits = reply.delivery == Delivery::Nothing
+        && reply.jobs.is_empty()
+        && reply.orders.is_empty()
+        && reply.maintenance_until.is_none();
     nothing_waits && reply.need == Need::Changed && checkin.arriving.coverage != Coverage::Farewell
 }
 

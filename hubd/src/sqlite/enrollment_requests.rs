@@ -6,10 +6,12 @@
 //! and abandoned.
 
 use async_trait::async_trait;
+use holdfast_protocol::enrol::{SealingIdentity, request_fingerprint};
 use holdfast_protocol::id::{EnrollmentRequestId, HostId};
 use holdfast_protocol::operator::{EnrollmentRequestState, EnrollmentRequestView};
 use holdfast_protocol::pin::{Pin, PinKind};
 use jiff::Timestamp;
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::certificates::{certificate, insert_certificate, insert_host, key_is_anothers, name_is_taken};
@@ -39,17 +41,34 @@ pub struct EnrollmentRequestRecord {
     generation: u32,
 }
 
-const COLUMNS: &str = "enrollment_requests.id AS id, claimed_name, spki_der, first_at, state, host, generation, hosts.id AS host_id";
+const COLUMNS: &str = "enrollment_requests.id AS id, claimed_name, spki_der, sealing, first_at, state, host, generation, hosts.id AS host_id";
 const FROM: &str = "enrollment_requests LEFT JOIN hosts ON hosts.number = enrollment_requests.host";
+
+struct SealingColumn(SealingIdentity);
+
+impl FromSql for SealingColumn {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        serde_json::from_str(value.as_str()?).map(Self).map_err(FromSqlError::other)
+    }
+}
+
+fn sealing_text(request: &NewEnrollmentRequest) -> rusqlite::Result<Option<String>> {
+    let text = request.sealing.as_ref().map(serde_json::to_string).transpose();
+    text.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+}
 
 /// The table's check allows these three alone.
 fn read(row: &Row<'_>) -> rusqlite::Result<EnrollmentRequestRecord> {
     let key: Vec<u8> = row.get("spki_der")?;
+    let sealing = row.get::<_, Option<SealingColumn>>("sealing")?.map(|sealing| sealing.0);
+    let own = Pin::of(PinKind::Spki, &key);
     let state: String = row.get("state")?;
     let view = EnrollmentRequestView {
         id: EnrollmentRequestId::new(row.get::<_, Id>("id")?.0),
         claimed_name: row.get::<_, Text<_>>("claimed_name")?.0,
-        fingerprint: Pin::of(PinKind::Spki, &key),
+        fingerprint: request_fingerprint(own, sealing.as_ref()),
+        key: sealing.is_some().then_some(own),
+        sealing,
         first_at: row.get::<_, Time>("first_at")?.0,
         state: match state.as_str() {
             "pending" => EnrollmentRequestState::Pending,
@@ -80,8 +99,14 @@ impl EnrollmentRequests for Sqlite {
             let sql = format!("SELECT {COLUMNS} FROM {FROM} WHERE spki = ?1");
             let known = tx.prepare_cached(&sql)?.query_row([request.key.hash()], read).optional()?;
             let Some(known) = known else { return first(tx, &request) };
-            tx.prepare_cached("UPDATE enrollment_requests SET last_at = ?2 WHERE id = ?1")?
-                .execute(params![Id(known.view.id.uuid()), Time(request.at)])?;
+            // Until it is decided the request says what is sealed for; an operator compares it. Afterwards it stays.
+            let sql = "UPDATE enrollment_requests SET last_at = ?2,
+                           sealing = CASE state WHEN 'pending' THEN ?3 ELSE sealing END WHERE id = ?1";
+            tx.prepare_cached(sql)?.execute(params![
+                Id(known.view.id.uuid()),
+                Time(request.at),
+                sealing_text(&request)?
+            ])?;
             match (known.view.state, known.host) {
                 (EnrollmentRequestState::Pending, _) => Ok(EnrollmentReply::Pending(known.view.id)),
                 (EnrollmentRequestState::Approved, Some(host)) => approved(tx, host, known.generation),
@@ -194,8 +219,8 @@ fn first(
     let origin = request.origin.to_string();
     make_room(tx, &origin)?;
     let sql =
-        "INSERT INTO enrollment_requests (id, spki, spki_der, claimed_name, first_at, last_at, state, origin)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?5, 'pending', ?6)";
+        "INSERT INTO enrollment_requests (id, spki, spki_der, claimed_name, first_at, last_at, state, origin, sealing)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?5, 'pending', ?6, ?7)";
     if key_is_anothers(tx, request.key.hash(), None)? {
         return Err(Failed::Refused(EnrollmentRequestError::KeyTaken));
     }
@@ -206,7 +231,8 @@ fn first(
         key,
         request.claimed_name.as_str(),
         Time(request.at),
-        origin
+        origin,
+        sealing_text(request)?
     ])?;
     let event = NewEvent {
         at: request.at,
@@ -217,7 +243,7 @@ fn first(
         message: format!(
             "a host that gives the name {} requests enrollment, key {}",
             request.claimed_name,
-            request.key.fingerprint()
+            request_fingerprint(request.key.fingerprint(), request.sealing.as_ref())
         ),
     };
     emit(tx, &event)?;

@@ -7,9 +7,7 @@ use rusqlite::{Connection, params};
 use super::columns::Time;
 use super::writer::Tx;
 use super::{audit_heads, guest_audit};
-
-/// Epochs kept per host; each began by an operator's decision.
-const KEPT_MAX: u32 = 50;
+use crate::store::EPOCHS_MAX;
 
 /// Ends the present epoch of a host and keeps its last audit number; the next epoch counts from 1.
 pub(super) fn close_epoch(
@@ -31,7 +29,7 @@ pub(super) fn close_epoch(
     guest_audit::end_epoch(tx, host, at)?;
     let sql = "DELETE FROM epochs WHERE host = ?1 AND before_generation NOT IN (
                    SELECT before_generation FROM epochs WHERE host = ?1 ORDER BY before_generation DESC LIMIT ?2)";
-    tx.prepare_cached(sql)?.execute(params![host, KEPT_MAX])?;
+    tx.prepare_cached(sql)?.execute(params![host, EPOCHS_MAX])?;
     Ok(())
 }
 

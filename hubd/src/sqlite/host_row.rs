@@ -139,5 +139,7 @@ pub(super) fn sections(texts: Option<Texts>) -> Result<Sections, serde_json::Err
         conditions: section(conditions)?,
         hardware: section(hardware)?,
         updates: section(updates)?,
+        // What it says of orders is kept with each of them.
+        orders: None,
     })
 }

@@ -4,6 +4,7 @@ use alerts::{Scope, Signal};
 use async_trait::async_trait;
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::operator::{HostDetail, HostState, HostView};
+use holdfast_protocol::report::GuestReport;
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 use std::sync::Arc;
@@ -50,6 +51,41 @@ impl Hosts for Sqlite {
             records.map(|record| complete(connection, &settled, record?, now)).collect()
         })
         .await
+    }
+
+    async fn reported_guests(
+        &self,
+        after: Option<(HostName, i64)>,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Vec<(HostRecord, Vec<GuestReport>)>, StoreError> {
+        let action = "list guests";
+        let settled = self.settled.clone();
+        let rows = self
+            .read(action, move |connection| {
+                let sql = format!(
+                    "SELECT {COLUMNS}, (SELECT guests FROM reports WHERE reports.host = hosts.number) AS reported
+                    FROM hosts WHERE (name, number) > (?1, ?2) AND status <> 'revoked' ORDER BY name, number LIMIT ?3"
+                );
+                let (name, number) = after.as_ref().map_or(("", 0), |(name, number)| (name.as_str(), *number));
+                let mut statement = connection.prepare_cached(&sql)?;
+                let rows = statement.query_map(params![name, number, limit], |row| {
+                    Ok((read(row)?, row.get::<_, Option<String>>("reported")?))
+                })?;
+                let rows = rows.map(|row| {
+                    let (record, guests) = row?;
+                    Ok((complete(connection, &settled, record, now)?, guests))
+                });
+                rows.collect::<rusqlite::Result<Vec<_>>>()
+            })
+            .await?;
+        let parsed = rows.into_iter().map(|(record, text)| {
+            let guests: Option<Vec<GuestReport>> =
+                text.map(|text| serde_json::from_str(&text)).transpose()?;
+            Ok((record, guests.unwrap_or_default()))
+        });
+        let parsed: Result<Vec<_>, serde_json::Error> = parsed.collect();
+        parsed.map_err(|source| StoreError::Damaged { action, source: Arc::new(source) })
     }
 
     async fn host(&self, host: HostRef, now: Timestamp) -> Result<Option<HostDetail>, StoreError> {

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use holdfast_protocol::checkin::JOBS_PER_ANSWER;
-use holdfast_protocol::id::{CorrelationId, HostId, JobId, OperatorName};
+use holdfast_protocol::id::{CorrelationId, HostId, JobId, OperatorName, TunnelName};
 use holdfast_protocol::job::{JobReport, QueuedJob};
-use holdfast_protocol::operator::{HostState, JobDetail, JobView, QueueState};
+use holdfast_protocol::operator::{HostState, JobDetail, JobView, QueueState, TunnelOrder};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use sha2::{Digest as _, Sha256};
@@ -13,6 +13,7 @@ use super::authenticated_host::AuthenticatedHost;
 use super::columns::{Id, Text, Time};
 use super::events::{EventGuest, emit, emit_of};
 use super::host_row::find;
+use super::tunnel_orders;
 use super::writer::Tx;
 use super::{Failed, Sqlite};
 use crate::domain::event::{EventKind, NewEvent};
@@ -33,7 +34,7 @@ impl FromSql for QueueStateColumn {
     }
 }
 
-struct ReportColumn(JobReport);
+pub(super) struct ReportColumn(pub(super) JobReport);
 
 impl FromSql for ReportColumn {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
@@ -41,8 +42,8 @@ impl FromSql for ReportColumn {
     }
 }
 
-const COLUMNS: &str =
-    "number, id, operator, submitted_at, length(blob) AS bytes, queue_state, report, correlation";
+const COLUMNS: &str = "number, id, operator, submitted_at, queue_state, report, correlation,
+    length(coalesce((SELECT a.blob FROM image_approvals a WHERE a.number = approval), blob)) AS bytes";
 
 struct JobRow {
     number: i64,
@@ -70,8 +71,8 @@ fn one(connection: &Connection, host: i64, id: JobId) -> rusqlite::Result<Option
 /// The first that the host has not spoken of. Their number is bounded here and not in the query: SQLite compiles a
 /// query anew for each bound limit.
 pub(super) fn queued(connection: &Connection, host: i64) -> rusqlite::Result<Vec<QueuedJob>> {
-    let sql =
-        "SELECT id, blob, correlation FROM jobs WHERE host = ?1 AND queue_state = 'queued' ORDER BY number";
+    let sql = "SELECT id, coalesce((SELECT a.blob FROM image_approvals a WHERE a.number = approval), blob), correlation
+               FROM jobs WHERE host = ?1 AND queue_state = 'queued' ORDER BY number";
     let read = |row: &Row<'_>| {
         let id = JobId::new(row.get::<_, Id>(0)?.0);
         let correlation_id = row.get::<_, Option<Id>>(2)?.map(|id| CorrelationId::new(id.0));
@@ -188,9 +189,23 @@ impl SignedJobs for Sqlite {
         self.read("read a signed job", move |connection| {
             let Some(record) = find(connection, &host)? else { return Ok(None) };
             let Some(JobRow { number, job }) = one(connection, record.number, id)? else { return Ok(None) };
-            let sql = "SELECT blob FROM jobs WHERE number = ?1";
+            let sql =
+                "SELECT coalesce((SELECT a.blob FROM image_approvals a WHERE a.number = approval), blob)
+                       FROM jobs WHERE number = ?1";
             let blob = connection.prepare_cached(sql)?.query_row([number], |row| row.get(0))?;
             Ok(Some(JobDetail { job, blob }))
+        })
+        .await
+    }
+
+    async fn tunnel_order(
+        &self,
+        host: HostRef,
+        tunnel: TunnelName,
+    ) -> Result<Option<TunnelOrder>, StoreError> {
+        self.read("read the order of a tunnel", move |connection| {
+            let Some(record) = find(connection, &host)? else { return Ok(None) };
+            tunnel_orders::newest(connection, record.number, &tunnel)
         })
         .await
     }
@@ -212,6 +227,9 @@ impl SignedJobs for Sqlite {
             if job_queue::judge(kept, waits, leave.blob.len()).map_err(Failed::Refused)? == Acceptance::Queue
             {
                 insert(tx, record.number, by, &leave, &hash)?;
+                if let Some(tunnel) = &leave.tunnel {
+                    tunnel_orders::put(tx, record.number, by, tunnel, &leave)?;
+                }
                 let text = format!("signed job {} waits for {}", leave.id, record.view.name);
                 emit(tx, &job_event(by, EventKind::JobQueued, record.view.id, text))?;
             }

@@ -29,6 +29,7 @@ mod host_labels;
 mod host_row;
 mod hosts;
 mod idempotency;
+mod image_approvals;
 mod invites;
 mod jobs;
 mod liveness;
@@ -45,8 +46,10 @@ mod restores;
 mod rollouts;
 mod schema;
 mod settled;
+mod tunnel_orders;
 mod usage;
 mod webhook;
+mod work_orders;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -55,14 +58,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::{mpsc, watch};
 
-pub use writer::WriterThread;
-
 use readers::Readers;
 use settled::{Scope, SettledHosts};
 use writer::Job;
 
 use crate::domain::alerting::AlertContext;
-use crate::store::{SharedStore, Store, StoreError};
+use crate::store::{SharedStore, Store, StoreError, WriterThread};
 
 /// Requests that may wait for the writer. Each holds at most one report (1 MiB), mostly some kilobytes.
 const QUEUE_MAX: usize = 1024;
@@ -156,7 +157,10 @@ impl Sqlite {
         settled.put(left.map_err(|source| OpenError::Sqlite { path: path.to_owned(), source })?);
         let thread = writer::start(connection, inbox, settled.clone(), announce)
             .map_err(|source| OpenError::Thread { path: path.to_owned(), source })?;
-        Ok((Arc::new(Self { writer: sender, readers, settled, alerts, events }), thread))
+        Ok((
+            Arc::new(Self { writer: sender, readers, settled, alerts, events }),
+            WriterThread::new(vec![thread]),
+        ))
     }
 }
 

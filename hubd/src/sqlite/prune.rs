@@ -7,18 +7,18 @@ use rusqlite::params;
 use super::columns::Time;
 use super::settled::Scope;
 use super::writer::Shape;
-use super::{Failed, Sqlite};
+use super::{Failed, Sqlite, image_approvals};
 use crate::store::{
     ALERT_LOG_KEPT, ANSWERS_KEPT, AUDIT_RECORDS_KEPT, CERTIFICATES_KEPT, DELIVERIES_KEPT,
-    ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning,
-    RESTORE_ORDERS_SHOWN, SILENCES_KEPT, StoreError, VERSIONS_KEPT,
+    ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, READINGS_KEPT,
+    RESTORE_ORDERS_SHOWN, SILENCES_KEPT, StoreError, VERSIONS_KEPT, WORK_ORDERS_KEPT,
 };
 
 #[async_trait]
 impl Pruning for Sqlite {
     async fn prune(&self, now: Timestamp) -> Result<(), StoreError> {
         let before = move |kept: SignedDuration| now.checked_sub(kept).map_or(Time(Timestamp::MIN), Time);
-        // A settled host has no job that waits, so it misses none of those that are deleted here.
+        // A settled host has no job and no order that waits, so it misses none of those that are deleted here.
         let action = "drop what is past its time";
         let pruned = self.write_within(action, Shape::Single, Scope::NoHost, move |tx| {
             tx.execute("DELETE FROM idempotency WHERE at < ?1", [before(ANSWERS_KEPT)])?;
@@ -33,6 +33,9 @@ impl Pruning for Sqlite {
                 [before(ENROLLMENT_REQUESTS_KEPT)],
             )?;
             tx.execute("DELETE FROM jobs WHERE submitted_at < ?1", [before(JOBS_KEPT)])?;
+            image_approvals::prune(tx, before(JOBS_KEPT))?;
+            tx.execute("DELETE FROM work_orders WHERE created_at < ?1", [before(WORK_ORDERS_KEPT)])?;
+            tx.execute("UPDATE work_orders SET reading = NULL WHERE read_at < ?1", [before(READINGS_KEPT)])?;
             tx.execute("DELETE FROM guest_audit WHERE received_at < ?1", [before(AUDIT_RECORDS_KEPT)])?;
             tx.execute("DELETE FROM notices WHERE done_at < ?1", [before(NOTICES_KEPT)])?;
             tx.execute(

@@ -8,15 +8,13 @@ use super::Failed;
 use super::certificates::insert_certificate;
 use super::columns::{Id, Text, Time};
 use super::epochs::close_epoch;
+use super::image_approvals;
 use super::writer::Tx;
 use crate::authority::AgentKey;
 use crate::domain::event::EventKind;
 use crate::domain::identity::HostStatus;
 use crate::domain::readmission::{NameUse, ReadmitError, RevokedRecord, judge};
-use crate::store::{By, EnrollmentRequestError, Issue};
-
-/// Revoked hosts shown per name.
-const NAMESAKES_MAX: u32 = 3;
+use crate::store::{By, EnrollmentRequestError, Issue, REVOKED_NAMESAKES_SHOWN};
 
 /// A readmission that an operator approved.
 pub(super) struct Readmission<'a> {
@@ -54,6 +52,7 @@ pub(super) fn readmit(
     tx.prepare_cached(sql)?.execute(params![number, generation])?;
     let sql = "UPDATE jobs SET queue_state = 'withdrawn' WHERE host = ?1 AND queue_state = 'queued'";
     let withdrawn = tx.prepare_cached(sql)?.execute([number])?;
+    image_approvals::queue_for_host(tx, number, by.at)?;
     let sql = "UPDATE restores SET expires_at = min(expires_at, ?2) WHERE host = ?1 AND used_at IS NULL";
     tx.prepare_cached(sql)?.execute(params![number, Time(by.at)])?;
     let message = format!(
@@ -86,7 +85,10 @@ pub(super) fn namesakes(connection: &Connection, name: &HostName) -> rusqlite::R
             seen_at: row.get::<_, Option<Time>>(1)?.map(|at| at.0),
         })
     };
-    connection.prepare_cached(sql)?.query_map(params![name.as_str(), NAMESAKES_MAX], read)?.collect()
+    connection
+        .prepare_cached(sql)?
+        .query_map(params![name.as_str(), REVOKED_NAMESAKES_SHOWN], read)?
+        .collect()
 }
 
 /// What an operator decided.

@@ -7,14 +7,18 @@ use async_trait::async_trait;
 use holdfast_protocol::id::{HostId, OperatorName};
 use holdfast_protocol::operator::HostState;
 use holdfast_protocol::release::VersionNumber;
-use holdfast_protocol::release::stored::{HostOffer, OfferedRelease, WithdrawnOffer};
+use holdfast_protocol::release::stored::{
+    HostOffer, OfferedImage, OfferedRelease, ReleaseOffer, WithdrawalReason, WithdrawnOffer, WithdrawnRelease,
+};
+use holdfast_protocol::report::AgentSection;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
+use super::alerts::Json;
 use super::columns::{Id, Text, Time, digest, text};
 use super::events::emit;
 use super::host_row::find;
-use super::rollouts::offered_versions;
+use super::rollouts::{offered_image, offered_versions, withdrawn_by_rollout};
 use super::writer::Tx;
 use super::{Failed, Sqlite};
 use crate::domain::event::{EventKind, NewEvent};
@@ -37,18 +41,51 @@ pub(super) fn of_host(connection: &Connection, number: i64) -> rusqlite::Result<
     connection.prepare_cached(sql)?.query_row([number], read).optional()
 }
 
-/// As hosts hear of it: the newest of what an operator and rollouts offer. A host takes no other.
-fn offered(tx: &Tx<'_>, host: HostId, now: Timestamp) -> rusqlite::Result<Option<OfferedRelease>> {
+/// As hosts hear of it: the newest of what an operator and rollouts offer, since a host takes no other; and what it has
+/// on trial, where that was stopped.
+fn offered(tx: &Tx<'_>, host: HostId, now: Timestamp) -> rusqlite::Result<ReleaseOffer> {
     let sql = "SELECT version FROM release_offers WHERE host = (SELECT number FROM hosts WHERE id = ?1)";
     let by_operator = tx.prepare_cached(sql)?.query_row([Id(host.uuid())], version).optional()?;
     let mut versions = offered_versions(tx, host, now)?;
     versions.extend(by_operator);
-    let Some(newest) = versions.into_iter().max() else { return Ok(None) };
+    let withdrawn = withdrawn(tx, host, &versions)?;
+    let newest = versions.into_iter().max().map(|newest| kept(tx, newest)).transpose()?.flatten();
+    Ok(ReleaseOffer { release: newest, withdrawn })
+}
+
+/// A release, where it is here.
+fn kept(tx: &Tx<'_>, wanted: VersionNumber) -> rusqlite::Result<Option<OfferedRelease>> {
     let sql = "SELECT version, manifest_sha256 FROM releases WHERE version = ?1";
     let read = |row: &Row<'_>| {
         Ok(OfferedRelease { version: version(row)?, manifest_sha256: digest(row, "manifest_sha256")? })
     };
-    tx.prepare_cached(sql)?.query_row([newest.to_string()], read).optional()
+    tx.prepare_cached(sql)?.query_row([wanted.to_string()], read).optional()
+}
+
+/// The release that a host reports to be on trial, where it is offered no more because somebody stopped it.
+fn withdrawn(
+    tx: &Tx<'_>,
+    host: HostId,
+    offered: &[VersionNumber],
+) -> rusqlite::Result<Option<WithdrawnRelease>> {
+    let sql = "SELECT agent FROM reports WHERE host = (SELECT number FROM hosts WHERE id = ?1)";
+    let read = |row: &Row<'_>| Ok(row.get::<_, Option<Json<AgentSection>>>("agent")?.map(|json| json.0));
+    let agent = tx.prepare_cached(sql)?.query_row([Id(host.uuid())], read).optional()?.flatten();
+    let trial = agent.and_then(|agent| agent.builds).and_then(|builds| builds.trial);
+    let Some(trial) = trial.filter(|trial| !offered.contains(trial)) else { return Ok(None) };
+    let Some(OfferedRelease { version, manifest_sha256 }) = kept(tx, trial)? else { return Ok(None) };
+    let reason = match withdrawn_by_rollout(tx, host, trial)? {
+        Some(reason) => Some(reason),
+        None if was_withdrawn(tx, host, trial)? => Some(WithdrawalReason::Operator),
+        None => None,
+    };
+    Ok(reason.map(|reason| WithdrawnRelease { version, manifest_sha256, reason }))
+}
+
+fn was_withdrawn(tx: &Tx<'_>, host: HostId, version: VersionNumber) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM withdrawn_offers
+               WHERE host = (SELECT number FROM hosts WHERE id = ?1) AND version = ?2";
+    tx.prepare_cached(sql)?.exists(params![Id(host.uuid()), version.to_string()])
 }
 
 fn event(by: &By, kind: EventKind, host: HostId, message: String) -> NewEvent {
@@ -69,6 +106,19 @@ pub(super) fn withdraw_all(tx: &Tx<'_>, by: &By, version: VersionNumber) -> rusq
         let says = format!("release {version} was deleted here and is no longer offered to {name}");
         emit(tx, &event(by, EventKind::ReleaseOfferWithdrawn, host, says))?;
     }
+    Ok(())
+}
+
+/// Trials last half an hour, so a few of the last ones are enough.
+const WITHDRAWN_MAX: u32 = 8;
+
+fn note_withdrawal(tx: &Tx<'_>, host: i64, version: VersionNumber, at: Timestamp) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO withdrawn_offers (host, version, at) VALUES (?1, ?2, ?3)
+               ON CONFLICT (host, version) DO UPDATE SET at = excluded.at";
+    tx.prepare_cached(sql)?.execute(params![host, version.to_string(), Time(at)])?;
+    let sql = "DELETE FROM withdrawn_offers WHERE host = ?1 AND version NOT IN
+               (SELECT version FROM withdrawn_offers WHERE host = ?1 ORDER BY at DESC, version LIMIT ?2)";
+    tx.prepare_cached(sql)?.execute(params![host, WITHDRAWN_MAX])?;
     Ok(())
 }
 
@@ -100,6 +150,8 @@ impl ReleaseOffers for Sqlite {
             let operator = by.operator.as_str();
             let values = params![record.number, version.to_string(), operator, Time(by.at)];
             tx.prepare_cached(sql)?.execute(values)?;
+            let sql = "DELETE FROM withdrawn_offers WHERE host = ?1 AND version = ?2";
+            tx.prepare_cached(sql)?.execute(params![record.number, version.to_string()])?;
             let says = format!("release {version} is offered to {}", record.view.name);
             emit(tx, &event(by, EventKind::ReleaseOffered, record.view.id, says))?;
             Ok(of_host(tx, record.number)?)
@@ -117,6 +169,7 @@ impl ReleaseOffers for Sqlite {
             let offer = of_host(tx, record.number)?;
             if let Some(HostOffer { version, .. }) = &offer {
                 tx.prepare_cached("DELETE FROM release_offers WHERE host = ?1")?.execute([record.number])?;
+                note_withdrawal(tx, record.number, *version, by.at)?;
                 let says = format!("release {version} is no longer offered to {}", record.view.name);
                 emit(tx, &event(by, EventKind::ReleaseOfferWithdrawn, record.view.id, says))?;
             }
@@ -125,11 +178,16 @@ impl ReleaseOffers for Sqlite {
         .await
     }
 
-    async fn release_offered_to(
-        &self,
-        host: AskingHost,
-    ) -> Result<Option<OfferedRelease>, WriteError<IdentityError>> {
+    async fn release_offered_to(&self, host: AskingHost) -> Result<ReleaseOffer, WriteError<IdentityError>> {
         let (id, now) = (host.presented.host, host.at);
         self.for_admitted("read the offer of a release", host, move |tx| offered(tx, id, now)).await
+    }
+
+    async fn image_offered_to(
+        &self,
+        host: AskingHost,
+    ) -> Result<Option<OfferedImage>, WriteError<IdentityError>> {
+        let (id, now) = (host.presented.host, host.at);
+        self.for_admitted("read the offer of an image", host, move |tx| offered_image(tx, id, now)).await
     }
 }

@@ -22,7 +22,7 @@ use super::escrow::{EscrowRead, Owner, give_out};
 use super::events::emit;
 use super::host_row;
 use super::writer::{Shape, Tx};
-use super::{Failed, Sqlite};
+use super::{Failed, Sqlite, image_approvals};
 use crate::authority::AgentKey;
 use crate::domain::enrollment::{self, INVITE_LIFE, InviteError, InviteRecord, Redeem};
 use crate::domain::event::{EventKind, NewEvent};
@@ -192,6 +192,7 @@ fn first(
                    run_started_at = NULL, sequence = NULL, farewell_at = NULL, held = 0, refused = NULL
                WHERE number = ?1";
     tx.prepare_cached(sql)?.execute(params![found.host, generation])?;
+    image_approvals::queue_for_host(tx, found.host, redemption.at)?;
     let sql =
         "UPDATE restores SET used_at = ?2, used_spki = ?3, generation = ?4 WHERE id = ?1 AND used_at IS NULL";
     let used = params![found.id, Time(redemption.at), key, generation];

@@ -41,6 +41,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0025_host_labels.sql"),
     include_str!("../../migrations/sqlite/0026_rollout_fallback.sql"),
     include_str!("../../migrations/sqlite/0027_rollout_subject.sql"),
+    include_str!("../../migrations/sqlite/0028_images.sql"),
+    include_str!("../../migrations/sqlite/0029_tunnels_and_withdrawals.sql"),
+    include_str!("../../migrations/sqlite/0030_work_orders.sql"),
 ];
 
 /// The hub's own to read: it holds invites, reports and wrapped keys.

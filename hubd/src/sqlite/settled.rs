@@ -1,7 +1,7 @@
 //! Settled hosts in memory, for check-ins that change nothing.
 //!
-//! A host is settled when its last check-in was committed and nothing waits for it: no document, no job, no report in
-//! full. Its next check-in is answered from here when it says nothing new. Of such a check-in only the time and the
+//! A host is settled when its last check-in was committed and nothing waits for it: no document, no job, no work
+//! order, no report in full. Its next check-in is answered from here when it says nothing new. Of such a check-in only the time and the
 //! sequence number are new. They are kept here until the next write of that host, the next tick of the dead-man's
 //! switch, or the stop of the hub, whichever is first (`docs/adr/0090`).
 //!
@@ -73,6 +73,9 @@ impl SettledHosts {
         if arriving.coverage != Coverage::Changed || arriving.run.is_some() || !checkin.sections.is_empty() {
             return None;
         }
+        if !checkin.orders.is_empty() || checkin.diagnostic.is_some() {
+            return None;
+        }
         let mut hosts = self.lock();
         let host = hosts.get_mut(&checkin.presented.host)?;
         let is_known = host.generation == checkin.presented.generation && host.held == checkin.held;
@@ -88,6 +91,7 @@ impl SettledHosts {
             delivery: Delivery::Nothing,
             desired: None,
             jobs: Vec::new(),
+            orders: Vec::new(),
             audit_seen: host.audit_seen,
             // A host in maintenance is not settled.
             maintenance_until: None,

@@ -13,13 +13,7 @@ use super::settled::Scope;
 use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};
 use crate::domain::usage::{RowError, StepRow, UsageRow, accept, rolled_up, series};
-use crate::store::{StoreError, Thinned, Usage, UsageQuery};
-
-/// An older sample says nothing of now: three were not sent, and the reason is seen elsewhere.
-const SAMPLE_OLD: SignedDuration = SignedDuration::from_mins(4);
-
-/// What is removed at a time, in seconds.
-const THINNED_S: i64 = 3600;
+use crate::store::{SAMPLE_OLD, StoreError, THINNED_S, Thinned, Usage, UsageQuery};
 
 const fn number(span: UsageSpan) -> u8 {
     match span {

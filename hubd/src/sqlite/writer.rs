@@ -191,29 +191,14 @@ impl Sqlite {
 }
 
 /// The writer's thread. It ends when the last [`Sqlite`] is dropped and the queue is empty.
-pub struct WriterThread {
-    handle: JoinHandle<()>,
-}
-
-impl WriterThread {
-    /// Waits for its end. Blocks.
-    ///
-    /// # Errors
-    /// When the thread panicked.
-    pub fn join(self) -> std::thread::Result<()> {
-        self.handle.join()
-    }
-}
-
 pub(super) fn start(
     connection: Connection,
     inbox: mpsc::Receiver<Box<dyn Job>>,
     settled: SettledHosts,
     announce: watch::Sender<u64>,
-) -> std::io::Result<WriterThread> {
+) -> std::io::Result<JoinHandle<()>> {
     let writer = Writer { connection, inbox, settled, announce };
-    let handle = std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || writer.run())?;
-    Ok(WriterThread { handle })
+    std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || writer.run())
 }
 
 struct Writer {

@@ -7,6 +7,7 @@ use holdfast_protocol::checkin::Need;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::job::QueuedJob;
 use holdfast_protocol::size::PollSeconds;
+use holdfast_protocol::work_order::QueuedOrder;
 use jiff::Timestamp;
 
 use super::StoreError;
@@ -29,6 +30,8 @@ pub struct CheckinReply {
     pub desired: Option<String>,
     /// Signed jobs that the host has not spoken of.
     pub jobs: Vec<QueuedJob>,
+    /// Work orders that wait for the host.
+    pub orders: Vec<QueuedOrder>,
     /// The highest number of an audit line that was ever heard from it.
     pub audit_seen: u64,
     /// Until when maintenance of it is announced.
@@ -44,6 +47,8 @@ pub struct Update {
     pub desired: Option<String>,
     /// Signed jobs that the host has not spoken of.
     pub jobs: Vec<QueuedJob>,
+    /// Work orders that wait for the host.
+    pub orders: Vec<QueuedOrder>,
     /// Until when maintenance of it is announced; it may be over.
     pub maintenance_until: Option<Timestamp>,
 }

@@ -3,6 +3,7 @@
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::CorrelationId;
 use holdfast_protocol::job::JobReport;
+use holdfast_protocol::work_order::{DiagnosticText, WorkOrderReport};
 use jiff::Timestamp;
 
 use crate::domain::alerting::ReportedConditions;
@@ -25,6 +26,10 @@ pub struct Checkin {
     pub conditions: ReportedConditions,
     /// What the host says of signed jobs, where that changed.
     pub jobs: Vec<JobReport>,
+    /// What the host says of work orders, where that changed.
+    pub orders: Vec<WorkOrderReport>,
+    /// The text of a reading that was ordered.
+    pub diagnostic: Option<DiagnosticText>,
     pub at: Timestamp,
     /// The correlation id of the request.
     pub correlation: CorrelationId,

@@ -6,6 +6,7 @@
 //! and abandoned.
 
 use async_trait::async_trait;
+use holdfast_protocol::enrol::SealingIdentity;
 use holdfast_protocol::id::{CorrelationId, EnrollmentRequestId, HostId, HostName};
 use holdfast_protocol::operator::{EnrollmentApproval, EnrollmentRequestView};
 use holdfast_protocol::pin::Pin;
@@ -26,6 +27,8 @@ pub struct NewEnrollmentRequest {
     pub key: AgentKey,
     /// The name that the applicant gives itself.
     pub claimed_name: HostName,
+    /// What orders for it are sealed and signed for.
+    pub sealing: Option<SealingIdentity>,
     /// Where it comes from.
     pub origin: Origin,
     pub at: Timestamp,

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::operator::{HostDetail, HostView};
+use holdfast_protocol::report::GuestReport;
 use jiff::Timestamp;
 
 use super::idempotency::By;
@@ -30,6 +31,17 @@ pub trait Hosts: Send + Sync {
         limit: u32,
         now: Timestamp,
     ) -> Result<Vec<HostRecord>, StoreError>;
+
+    /// The same with the guests that each last reported. Hosts that were let go are left out.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn reported_guests(
+        &self,
+        after: Option<(HostName, i64)>,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Vec<(HostRecord, Vec<GuestReport>)>, StoreError>;
 
     /// One host with its last report.
     ///

@@ -1,8 +1,8 @@
 //! Signed jobs that wait for hosts.
 
 use async_trait::async_trait;
-use holdfast_protocol::id::{HostId, JobId};
-use holdfast_protocol::operator::{JobDetail, JobView};
+use holdfast_protocol::id::{HostId, JobId, TunnelName};
+use holdfast_protocol::operator::{JobDetail, JobView, TunnelOrder};
 use serde::{Deserialize, Serialize};
 
 use super::idempotency::By;
@@ -17,6 +17,8 @@ pub struct SubmitJob {
     /// Under which id.
     pub id: JobId,
     pub blob: String,
+    /// The tunnel whose token it is, as its submitter says.
+    pub tunnel: Option<TunnelName>,
 }
 
 /// A job that was changed, with the host it is for.
@@ -45,6 +47,16 @@ pub trait SignedJobs: Send + Sync {
     /// # Errors
     /// [`StoreError`].
     async fn job(&self, host: HostRef, id: JobId) -> Result<Option<JobDetail>, StoreError>;
+
+    /// The newest job that gave a tunnel of a host its token. `None` when there is no such host or job.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn tunnel_order(
+        &self,
+        host: HostRef,
+        tunnel: TunnelName,
+    ) -> Result<Option<TunnelOrder>, StoreError>;
 
     /// Leaves a job for a host. `None` when there is no such host.
     ///

@@ -11,6 +11,7 @@
 
 mod alerts;
 mod audit_heads;
+mod bounds;
 mod certificates;
 mod checkin;
 mod checkin_request;
@@ -23,6 +24,7 @@ mod guest_audit;
 mod host_labels;
 mod hosts;
 mod idempotency;
+mod image_approvals;
 mod invites;
 mod jobs;
 mod liveness;
@@ -36,8 +38,10 @@ mod restore_certificates;
 mod restore_orders;
 mod restores;
 mod rollouts;
+mod threads;
 mod usage;
 mod webhook;
+mod work_orders;
 
 use std::sync::Arc;
 
@@ -54,6 +58,10 @@ pub use alerts::{
     SilenceRequestError,
 };
 pub use audit_heads::AuditHeads;
+pub use bounds::{
+    EPOCHS_MAX, FAILING_TRIES, MAINTENANCE_MAX, NOTICES_WAITING_MAX, POLL_WITHOUT_DOCUMENT_S,
+    REVOKED_NAMESAKES_SHOWN, ROLLOUT_DECISIONS_MAX, SAMPLE_OLD, THINNED_S,
+};
 pub use certificates::CertificateRecord;
 pub use checkin::{CheckinReply, Checkins, Update};
 pub use checkin_request::{Checkin, SectionTexts};
@@ -68,6 +76,7 @@ pub use guest_audit::{AuditDelivery, GuestAudits, RECORDS_PER_GUEST, RECORDS_PER
 pub use host_labels::HostLabelling;
 pub use hosts::{HostRecord, Hosts};
 pub use idempotency::{By, Claim};
+pub use image_approvals::{ImageApprovalDone, ImageApprovals};
 pub use invites::{InviteMade, InviteRequestError, Invites, NewInvite, RedeemError, Redemption};
 pub use jobs::{JobDone, SignedJobs, SubmitJob};
 pub use liveness::{Contacts, HostContact, LastContact};
@@ -75,8 +84,8 @@ pub use operators::{NewOperator, OperatorError, OperatorRecord, Operators, Token
 pub use outbox::{DeliveryEnd, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, TestError};
 pub use prune::{
     ALERT_LOG_KEPT, ANSWERS_KEPT, AUDIT_RECORDS_KEPT, CERTIFICATES_KEPT, DELIVERIES_KEPT,
-    ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, SILENCES_KEPT,
-    VERSIONS_KEPT,
+    ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, READINGS_KEPT,
+    SILENCES_KEPT, VERSIONS_KEPT, WORK_ORDERS_KEPT,
 };
 pub use release_offers::ReleaseOffers;
 pub use releases::{AskingHost, NewRelease, ReleaseRecord, Releases};
@@ -87,8 +96,10 @@ pub use restore_orders::{
 };
 pub use restores::{NewRestore, Redeemed, RestoreError, RestoreRedemption, RestoreRequestError, Restores};
 pub use rollouts::{PlanRolloutError, ROLLOUTS_MAX, Rollouts};
+pub use threads::WriterThread;
 pub use usage::{Thinned, Usage, UsageQuery};
 pub use webhook::{Outgoing, WebhookQueue};
+pub use work_orders::{NewWorkOrder, WorkOrderDone, WorkOrderFilter, WorkOrders};
 
 use crate::authority::{AgentKey, IssueError, Issued};
 
@@ -120,6 +131,7 @@ pub trait Store:
     + GuestAudits
     + HostLabelling
     + Hosts
+    + ImageApprovals
     + Invites
     + Operators
     + Outbox
@@ -134,6 +146,7 @@ pub trait Store:
     + SignedJobs
     + Usage
     + WebhookQueue
+    + WorkOrders
 {
     /// Changes at every commit that wrote an event.
     fn events_written(&self) -> watch::Receiver<u64>;

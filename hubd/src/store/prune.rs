@@ -17,6 +17,10 @@ pub const EVENTS_KEPT: u32 = 200_000;
 pub const VERSIONS_KEPT: u32 = 200;
 /// Signed jobs: what became of them is in the host's own audit.
 pub const JOBS_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
+/// Work orders, and the texts that were read for them.
+pub const WORK_ORDERS_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
+/// Texts of readings: they name a host's inner state.
+pub const READINGS_KEPT: SignedDuration = SignedDuration::from_hours(14 * 24);
 /// Notices that were sent or given up.
 pub const NOTICES_KEPT: SignedDuration = SignedDuration::from_hours(365 * 24);
 /// Entries of the log of alerts, at about 300 bytes each, some 60 MiB.

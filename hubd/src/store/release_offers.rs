@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use async_trait::async_trait;
 use holdfast_protocol::release::VersionNumber;
-use holdfast_protocol::release::stored::{HostOffer, OfferedRelease, WithdrawnOffer};
+use holdfast_protocol::release::stored::{HostOffer, OfferedImage, ReleaseOffer, WithdrawnOffer};
 
 use super::WriteError;
 use super::idempotency::By;
@@ -37,12 +37,18 @@ pub trait ReleaseOffers: Send + Sync {
         host: HostRef,
     ) -> Result<Option<WithdrawnOffer>, WriteError<Infallible>>;
 
-    /// What a host that asks is offered.
+    /// What a host that asks is offered, and whether what it has on trial was stopped.
     ///
     /// # Errors
     /// [`IdentityError`].
-    async fn release_offered_to(
+    async fn release_offered_to(&self, host: AskingHost) -> Result<ReleaseOffer, WriteError<IdentityError>>;
+
+    /// The image that a rollout brings to a host that asks. A host that reports it has it: it is offered it no more.
+    ///
+    /// # Errors
+    /// [`IdentityError`].
+    async fn image_offered_to(
         &self,
         host: AskingHost,
-    ) -> Result<Option<OfferedRelease>, WriteError<IdentityError>>;
+    ) -> Result<Option<OfferedImage>, WriteError<IdentityError>>;
 }

@@ -33,6 +33,11 @@ pub enum PlanRolloutError {
         "guest agents go back by themselves or by a person, and nothing was planned: plan the rollout with --on-failure hold"
     )]
     GuestAgentsGoBack,
+    #[error(
+        "no host goes back to an older image, since an image changes no guest, and nothing was planned: plan the rollout with \
+         --on-failure hold"
+    )]
+    ImagesGoBack,
     #[error(transparent)]
     Plan(#[from] PlanError),
 }
@@ -43,7 +48,9 @@ impl PlanRolloutError {
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::NoRelease { .. } => ErrorCode::NotFound,
-            Self::Unfinished { .. } | Self::GuestAgentsGoBack => ErrorCode::PreconditionFailed,
+            Self::Unfinished { .. } | Self::GuestAgentsGoBack | Self::ImagesGoBack => {
+                ErrorCode::PreconditionFailed
+            }
             Self::OlderFallback { .. } => ErrorCode::Range,
             Self::Plan(error) => error.code(),
         }

@@ -13,6 +13,7 @@ pub mod upkeep;
 pub mod usage;
 pub mod watcher;
 pub mod webhook;
+pub mod work_orders;
 
 use tokio::sync::watch;
 

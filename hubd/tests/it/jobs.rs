@@ -24,7 +24,7 @@ fn id(n: u128) -> JobId {
 }
 
 pub(super) async fn leave(client: &Client, n: u128, blob: &str) -> Answered<JobView> {
-    let submit = JobSubmit { job: id(n), blob: blob.to_owned() };
+    let submit = JobSubmit { job: id(n), blob: blob.to_owned(), tunnel: None };
     client.send(Method::POST, "/v1/hosts/box7/jobs", &submit).await
 }
 
@@ -170,7 +170,7 @@ async fn the_mailbox_is_bounded_and_each_host_has_its_own() {
     }
     assert_eq!(leave(&admin, 65, BLOB).await.code(), ErrorCode::Quota);
     assert_eq!(leave(&admin, 1, &"x".repeat(SIGNED_BYTES_MAX + 1)).await.code(), ErrorCode::Size);
-    let nowhere = JobSubmit { job: id(1), blob: BLOB.to_owned() };
+    let nowhere = JobSubmit { job: id(1), blob: BLOB.to_owned(), tunnel: None };
     let refused = admin.send::<Value>(Method::POST, "/v1/hosts/box9/jobs", &nowhere).await;
     assert_eq!(refused.code(), ErrorCode::NotFound);
     let answer = host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);

@@ -23,7 +23,9 @@ mod enrollment_requests;
 mod envelope;
 mod escrow;
 mod guest_audit;
+mod guests;
 mod idempotency;
+mod image_rollouts;
 mod jobs;
 mod layers;
 #[path = "../../../tests/support/mail_server.rs"]
@@ -32,6 +34,9 @@ mod metrics;
 mod notices;
 mod openapi;
 mod operators;
+mod postgres;
+#[path = "../../../tests/support/postgres.rs"]
+mod postgres_server;
 mod process;
 mod prometheus;
 mod readmission;
@@ -50,4 +55,5 @@ mod store;
 mod strangers;
 mod tls;
 mod webhook;
+mod work_orders;
 mod world;

@@ -24,7 +24,7 @@ pub struct Process {
     pub url: String,
 }
 
-fn hubd() -> Command {
+pub fn hubd() -> Command {
     #[expect(clippy::disallowed_methods, reason = "the program under test")]
     let mut command = Command::new(env!("CARGO_BIN_EXE_hubd"));
     command.kill_on_drop(true).stdin(Stdio::null()).env_remove("NOTIFY_SOCKET");
@@ -81,7 +81,7 @@ async fn enrolled(folder: &Path) -> Host {
     host
 }
 
-fn at(client: &Client, process: &Process) -> Client {
+pub fn at(client: &Client, process: &Process) -> Client {
     Client { url: process.url.clone(), ..client.clone() }
 }
 

@@ -17,7 +17,8 @@ use crate::jobs::{BLOB, leave, trust};
 use crate::world::{Answered, Host, World, csr, document};
 
 async fn submit(world: &World, key: &KeyPair) -> Answered<EnrollmentAnswer> {
-    let request = EnrollmentRequest { csr_pem: csr(key), claimed_name: "box7".parse().unwrap() };
+    let request =
+        EnrollmentRequest { csr_pem: csr(key), claimed_name: "box7".parse().unwrap(), sealing: None };
     world.anyone().send(Method::POST, "/v1/enrollment-requests", &request).await
 }
 

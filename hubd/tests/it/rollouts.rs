@@ -7,7 +7,7 @@ use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::operator::{HostView, Page, Role};
 use holdfast_protocol::release::VersionNumber;
 use holdfast_protocol::release::rollout::{RolloutHostState, RolloutState, RolloutView};
-use holdfast_protocol::release::stored::ReleaseOffer;
+use holdfast_protocol::release::stored::{ReleaseOffer, WithdrawalReason, WithdrawnRelease};
 use holdfast_protocol::report::{AgentBuilds, AgentSection, FailedRelease};
 use hubd::store::IncidentFilter;
 use hubd::task::alerts::AlertTimer;
@@ -51,6 +51,22 @@ fn fell_back(manifest: &Sha256Text) -> AgentBuilds {
     let (manifest_sha256, why) = (manifest.clone(), "the process ended three times".to_owned());
     let failed = FailedRelease { version: VERSION, manifest_sha256, why, way_back: None, at: None };
     AgentBuilds { failed: Some(failed), ..AgentBuilds::default() }
+}
+
+fn tries() -> AgentBuilds {
+    AgentBuilds { trial: Some(VERSION), ..AgentBuilds::default() }
+}
+
+fn withdrew(manifest: &Sha256Text) -> AgentBuilds {
+    let (manifest_sha256, why) = (manifest.clone(), "its offer was withdrawn".to_owned());
+    let withdrawn = FailedRelease { version: VERSION, manifest_sha256, why, way_back: None, at: None };
+    AgentBuilds { withdrawn: Some(withdrawn), ..AgentBuilds::default() }
+}
+
+/// What the hub says of the release that the host has on trial.
+async fn stopped(host: &Host) -> Option<WithdrawnRelease> {
+    let offer: ReleaseOffer = host.client.get("/v1/agent/release-offer").await.data(StatusCode::OK);
+    offer.withdrawn
 }
 
 /// A hub with a release, and so many hosts.
@@ -114,8 +130,12 @@ async fn two_hundred_hosts_a_defect_in_the_second_wave_and_a_restart_in_its_midd
     let kept = look(&admin).await;
     assert_eq!((kept.state, kept.open.unwrap().number), (RolloutState::Running, 2));
     assert!(is_offered(&hosts[30]).await && !is_offered(&hosts[60]).await);
-    for host in &hosts[25..47] {
+    for host in &hosts[25..45] {
         report(host, 1, took()).await;
+    }
+    for host in &hosts[45..47] {
+        report(host, 1, tries()).await;
+        assert_eq!(stopped(host).await, None, "it is offered, so its trial goes on");
     }
     assert!(!is_firing(&world).await);
     for host in &hosts[47..50] {
@@ -129,11 +149,27 @@ async fn two_hundred_hosts_a_defect_in_the_second_wave_and_a_restart_in_its_midd
         assert!(reason.contains(part), "{part}: {reason}");
     }
     let count = |wave: usize, state| held.waves[wave].hosts.iter().filter(|host| host.state == state).count();
-    assert_eq!((count(1, RolloutHostState::Failed), count(1, RolloutHostState::Done)), (3, 42));
+    assert_eq!((count(1, RolloutHostState::Failed), count(1, RolloutHostState::Done)), (3, 40));
     assert_eq!(count(2, RolloutHostState::Waiting), 150);
     for place in [0, 30, 48, 60, 199] {
         assert!(!is_offered(&hosts[place]).await, "nothing is offered any more: {place}");
     }
+    // Who has it on trial is told that it was stopped; who confirmed it, failed or never had it is not.
+    let stop =
+        |reason| Some(WithdrawnRelease { version: VERSION, manifest_sha256: manifest.clone(), reason });
+    for place in [45, 46] {
+        assert_eq!(stopped(&hosts[place]).await, stop(WithdrawalReason::Held), "{place}");
+    }
+    report(&hosts[60], 1, tries()).await;
+    for place in [0, 30, 48, 60, 199] {
+        assert_eq!(stopped(&hosts[place]).await, None, "{place}");
+    }
+    // It went back, says so, and counts neither as failed nor as done.
+    report(&hosts[45], 2, withdrew(&manifest)).await;
+    assert_eq!(stopped(&hosts[45]).await, None);
+    let states = look(&admin).await.waves[1].hosts.clone();
+    let of = |name: &str| states.iter().find(|host| host.host.as_str() == name).unwrap().state;
+    assert_eq!((of("box046"), of("box048")), (RolloutHostState::Withdrawn, RolloutHostState::Failed));
     // The event at once, the alert with the next look of the hub at itself.
     assert!(world.event_kinds().await.contains(&"rollout_held".to_owned()));
     world.clock.advance(61);
@@ -141,6 +177,7 @@ async fn two_hundred_hosts_a_defect_in_the_second_wave_and_a_restart_in_its_midd
 
     assert_eq!(act(&admin, "abort").await.data(StatusCode::OK).state, RolloutState::Aborted);
     assert_eq!(act(&admin, "resume").await.code(), ErrorCode::PreconditionFailed);
+    assert_eq!(stopped(&hosts[46]).await, stop(WithdrawalReason::Aborted));
     // What ended is over once it stayed so for a while.
     let mut timer = AlertTimer::new(world.store.clone(), world.clock.clone(), world.folder.clone());
     for seconds in [61, 4_000] {
@@ -205,4 +242,64 @@ async fn hosts_are_labelled_selected_and_updated_in_their_windows() {
     for kind in ["host_labels_changed", "host_windows_changed"] {
         assert_eq!(kinds.iter().filter(|one| *one == kind).count(), 2, "{kind}");
     }
+}
+
+/// A pause alone ends no trial, and neither does a window that closes: somebody has to say so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trial_ends_where_a_person_stopped_the_release_and_not_where_its_window_closed() {
+    let (world, hosts, manifest) = fleet(2).await;
+    let admin = world.admin();
+    let host = &hosts[0];
+    let reason = async || stopped(host).await.map(|stop| (stop.manifest_sha256, stop.reason));
+    let named = |reason| Some((manifest.clone(), reason));
+    let plan = json!({ "version": VERSION, "waves": [wave(json!("rest"), 0)] });
+    admin.send::<RolloutView>(Method::POST, "/v1/rollouts", &plan).await.data(StatusCode::OK);
+    assert_eq!(act(&admin, "take-back").await.code(), ErrorCode::PreconditionFailed, "it was not started");
+    act(&admin, "start").await.data(StatusCode::OK);
+    report(host, 1, tries()).await;
+    // Its window is another day's.
+    let now = hubd::clock::Clock::now(world.clock.as_ref()).to_zoned(jiff::tz::TimeZone::UTC);
+    let day = now.date().checked_sub(jiff::ToSpan::days(2)).unwrap().strftime("%a").to_string();
+    let window = async |windows: Value| {
+        let answer: Answered<HostView> =
+            admin.send(Method::PUT, "/v1/hosts/box001/update-windows", &json!({ "windows": windows })).await;
+        answer.data(StatusCode::OK)
+    };
+    window(json!([format!("{day} 00:00-12:00 UTC")])).await;
+    assert!(!is_offered(host).await);
+    assert_eq!(reason().await, None, "a window that closes stops nothing");
+    window(json!([])).await;
+
+    act(&admin, "pause").await.data(StatusCode::OK);
+    assert!(!is_offered(host).await);
+    assert_eq!(reason().await, None);
+    for _ in 0..2 {
+        assert_eq!(act(&admin, "take-back").await.data(StatusCode::OK).state, RolloutState::Paused);
+        assert_eq!(reason().await, named(WithdrawalReason::Paused));
+    }
+    act(&admin, "resume").await.data(StatusCode::OK);
+    assert_eq!(reason().await, None);
+    act(&admin, "pause").await.data(StatusCode::OK);
+    assert_eq!(reason().await, None, "what was said of the pause before is over");
+    act(&admin, "take-back").await.data(StatusCode::OK);
+    // Another offer of the same release is worth more than the end of this one.
+    let offer = "/v1/hosts/box001/release-offer";
+    admin.send::<Value>(Method::PUT, offer, &json!({ "version": VERSION })).await.data(StatusCode::OK);
+    assert_eq!(reason().await, None);
+    act(&admin, "abort").await.data(StatusCode::OK);
+    assert_eq!(reason().await, None);
+    admin.send::<Value>(Method::DELETE, offer, &json!({})).await.data(StatusCode::OK);
+    assert_eq!(reason().await, named(WithdrawalReason::Aborted));
+
+    // A host that no rollout offered it, and an operator did.
+    let (world, hosts, manifest) = fleet(1).await;
+    let (admin, host) = (world.admin(), &hosts[0]);
+    admin.send::<Value>(Method::PUT, offer, &json!({ "version": VERSION })).await.data(StatusCode::OK);
+    report(host, 1, tries()).await;
+    assert_eq!(stopped(host).await, None);
+    admin.send::<Value>(Method::DELETE, offer, &json!({})).await.data(StatusCode::OK);
+    let stop = stopped(host).await.unwrap();
+    assert_eq!((stop.manifest_sha256, stop.reason), (manifest, WithdrawalReason::Operator));
+    admin.send::<Value>(Method::PUT, offer, &json!({ "version": VERSION })).await.data(StatusCode::OK);
+    assert_eq!(stopped(host).await, None, "offered again");
 }

@@ -20,7 +20,7 @@ use holdfast_protocol::secret::Secret;
 use hubd::artifacts::ArtifactLimits;
 use hubd::clock::{Clock, SystemClock};
 use hubd::run::{self, Start};
-use hubd::settings::AlertSettings;
+use hubd::settings::{AlertSettings, Database};
 use hubd::store::SharedStore;
 use hubd::task::escrow_notice::NoticeSettings;
 use hubd::task::http_post::WebhookSettings;
@@ -61,12 +61,21 @@ pub struct Options {
     pub connections_max: usize,
     pub reload: Option<ReloadSource>,
     pub artifacts: ArtifactLimits,
+    pub database: Database,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (notice, alerts) = (NoticeSettings::default(), AlertSettings::default());
-        Self { webhook: None, notice, alerts, connections_max: 1000, reload: None, artifacts: ARTIFACTS }
+        Self {
+            webhook: None,
+            notice,
+            alerts,
+            connections_max: 1000,
+            reload: None,
+            artifacts: ARTIFACTS,
+            database: Database::Folder,
+        }
     }
 }
 
@@ -117,7 +126,8 @@ impl World {
 
     pub async fn started(folder: PathBuf, options: Options) -> Self {
         let clock = Arc::new(TestClock(Mutex::new(SystemClock.now())));
-        let opened = run::open(&folder, options.alerts.rules.clone(), clock.as_ref()).await.unwrap();
+        let rules = options.alerts.rules.clone();
+        let opened = run::open_on(&folder, &options.database, rules, clock.as_ref()).await.unwrap();
         let store = opened.store.clone();
         let start = Start {
             listen: "127.0.0.1:0".parse().unwrap(),
@@ -381,6 +391,7 @@ impl Host {
             coverage: Coverage::Full,
             sections,
             usage: Vec::new(),
+            diagnostic: None,
         }
     }
 

@@ -1,11 +1,13 @@
 //! Command line arguments of `holdfast host`.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args as ClapArgs, Subcommand};
 use holdfast_protocol::condition::ConditionText;
+use holdfast_protocol::filter::HostFilter;
 use holdfast_protocol::host_label::{LabelKey, LabelSelector, LabelValue, label};
-use holdfast_protocol::id::{EnrollmentRequestId, HostId, HostName};
+use holdfast_protocol::id::{EnrollmentRequestId, HostId, HostName, TunnelName};
 use holdfast_protocol::job::HostFingerprint;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::job::stamp::Reason as JobReason;
@@ -49,13 +51,19 @@ login. When the hub shows anything else, nothing is signed (HOST_KEY_CHANGED). `
 fingerprint; give it with --fingerprint, or compare it when prompted.")]
     Pin(PinArgs),
     /// Show all hosts. Those that need attention come first.
+    #[command(after_help = "\
+Filters:
+  Terms with ',' between them, of which one must fit and none with '-' before it; parts of a term with '+':
+    box7  %box%  @all  @label-tier=canary  @label-tier  @state-offline  @version-0.1.0  @attention-some
+Example:
+  holdfast host list --filter @label-site=vienna,-@state-online")]
     List {
         /// Show enrollment requests instead: the same as `host requests`.
-        #[arg(long, conflicts_with = "label")]
+        #[arg(long, conflicts_with = "filter")]
         requests: bool,
-        /// Only hosts with these labels, such as `tier=canary+site=vienna`.
-        #[arg(long, value_name = "LABELS")]
-        label: Option<LabelSelector>,
+        /// Only these hosts, such as `@state-offline` or `@label-tier=canary+@label-site=vienna`.
+        #[arg(long, value_name = "FILTER")]
+        filter: Option<HostFilter>,
     },
     /// Show one host with its guests, storages and work.
     Show {
@@ -64,7 +72,7 @@ fingerprint; give it with --fingerprint, or compare it when prompted.")]
     },
     /// Set labels of a host with `KEY=VALUE`, and remove them with `KEY-`.
     #[command(after_help = "\
-Waves of rollouts select hosts by labels, and so does `holdfast host list --label`. A host has at most 16.
+Waves of rollouts select hosts by labels, and so does `holdfast host list --filter`. A host has at most 16.
 
 Examples:
   holdfast host label box7 tier=canary site=vienna
@@ -107,19 +115,14 @@ Examples:
     /// Show the enrollment requests of hosts without an invite.
     Requests,
     /// Approve an enrollment request.
-    Approve {
-        /// The request's id.
-        request: EnrollmentRequestId,
-        /// The name for the host.
-        name: HostName,
-        /// The key's pin, read on the host itself.
-        #[arg(long, value_name = "PIN")]
-        fingerprint: Pin,
-        /// Readmit this revoked host, with its id, name and history. Only the fingerprint that you compare proves that
-        /// the request comes from that machine.
-        #[arg(long, value_name = "HOST_ID")]
-        returns: Option<HostId>,
-    },
+    #[command(after_long_help = "\
+With --tunnel-token the host gets the token of a tunnel with its first check-in: it is sealed to the key that the \
+fingerprint covers, and signed with your key. Without it, sign it later with `holdfast sign HOST --tunnel-token TUNNEL`.
+
+Example:
+  holdfast host approve 0193a000-0000-7000-8000-000000000001 box7 --fingerprint request/sha256:… \\
+    --tunnel-token cloudflared --reason \"first token\"")]
+    Approve(ApproveArgs),
     /// Refuse an enrollment request permanently.
     Refuse {
         /// The request's id.
@@ -217,4 +220,40 @@ pub struct RestoreArgs {
     /// The reason; it is sent with the order and kept in the audit of the old host.
     #[arg(long, value_name = "TEXT", value_parser = job_reason)]
     pub reason: JobReason,
+}
+
+/// Of `holdfast host approve`.
+#[derive(Debug, ClapArgs)]
+pub struct ApproveArgs {
+    /// The request's id.
+    pub request: EnrollmentRequestId,
+    /// The name for the host.
+    pub name: HostName,
+    /// The fingerprint, read on the host itself.
+    #[arg(long, value_name = "PIN")]
+    pub fingerprint: Pin,
+    /// Readmit this revoked host, with its id, name and history. Only the fingerprint that you compare proves that the
+    /// request comes from that machine.
+    #[arg(long, value_name = "HOST_ID")]
+    pub returns: Option<HostId>,
+    /// Hand over the token of this tunnel, by its name in root's settings there; repeat for each. It is read from a prompt
+    /// or from standard input, one line each, and sealed so that only this host can read it.
+    #[arg(long, value_name = "TUNNEL", requires_all = ["key", "reason"], help_heading = "Tokens of tunnels")]
+    pub tunnel_token: Vec<TunnelName>,
+    /// For --tunnel-token: age recipients who can carry the token over to another host, one a line; by default the file
+    /// `token-recipients` next to the login.
+    #[arg(long, value_name = "FILE", requires = "tunnel_token", help_heading = "Tokens of tunnels")]
+    pub copy_for: Option<PathBuf>,
+    /// For --tunnel-token: your SSH key, as for `holdfast sign`.
+    #[arg(long, short, value_name = "FILE", env = "HOLDFAST_KEY", help_heading = "Tokens of tunnels")]
+    pub key: Option<PathBuf>,
+    /// For --tunnel-token: the name to confirm, instead of the prompt.
+    #[arg(long, value_name = "NAME", requires = "tunnel_token", help_heading = "Tokens of tunnels")]
+    pub confirm: Option<String>,
+    /// For --tunnel-token: the reason; it is sent with the job and kept in the host's audit.
+    #[arg(long, value_name = "TEXT", value_parser = job_reason, requires = "tunnel_token", help_heading = "Tokens of tunnels")]
+    pub reason: Option<JobReason>,
+    /// For --tunnel-token: within how many hours the agent must be started.
+    #[arg(long, value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=24), help_heading = "Tokens of tunnels")]
+    pub hours: u32,
 }

@@ -32,6 +32,10 @@ pub enum RolloutCommand {
     Pause {
         /// Its number.
         number: u32,
+        /// Hosts that have the release on trial end that now: the build before is put back. A rollout that is paused already
+        /// can be taken back as well.
+        #[arg(long)]
+        take_back: bool,
     },
     /// Go on with a rollout that is paused or held. Of one that is held, the failures so far are accepted.
     Resume {
@@ -40,7 +44,7 @@ pub enum RolloutCommand {
         #[command(flatten)]
         assume_yes: AssumeYes,
     },
-    /// End a rollout. Hosts that run the release go on with it; the way back is a newer release.
+    /// End a rollout. Hosts that confirmed the release keep it, and trials of it end; the way back is a newer release.
     Abort {
         /// Its number.
         number: u32,
@@ -61,8 +65,8 @@ pub enum RolloutCommand {
 pub struct PlanArgs {
     /// The version of a release at the hub.
     pub version: VersionNumber,
-    /// What the rollout brings: the agent of the hosts, or the guest agent in their guests, which the hub then asks for in
-    /// the documents of the hosts.
+    /// What the rollout brings: the agent of the hosts; the guest agent in their guests, which the hub then asks for in the
+    /// documents of the hosts; or a golden image, which no guest is touched for.
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = SubjectArg::Agent)]
     pub subject: SubjectArg,
     /// A wave: `hosts=box1+box2`, `label=tier=canary+site=vienna`, `count=10` or `rest`, then
@@ -91,6 +95,8 @@ pub enum SubjectArg {
     Agent,
     /// The guest agent in their guests.
     GuestAgent,
+    /// A golden image for the hosts' folders of images.
+    Golden,
 }
 
 impl From<SubjectArg> for RolloutSubject {
@@ -98,6 +104,7 @@ impl From<SubjectArg> for RolloutSubject {
         match subject {
             SubjectArg::Agent => Self::Agent,
             SubjectArg::GuestAgent => Self::GuestAgent,
+            SubjectArg::Golden => Self::Golden,
         }
     }
 }

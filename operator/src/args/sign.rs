@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 use holdfast_protocol::break_glass::{OpenMinutes, WayName};
 use holdfast_protocol::id::{GoldenVersion, SnapshotName, TunnelName};
-use holdfast_protocol::job::act::{ArchiveText, BackupLoss, VolumeText};
+use holdfast_protocol::job::act::{ArchiveText, BackupLoss, Sha256Text, VolumeText};
 use holdfast_protocol::job::stamp::Reason as JobReason;
 use holdfast_protocol::protection::Tier;
 use holdfast_protocol::storage::HostRecipient;
@@ -16,13 +16,14 @@ use super::{archive, job_reason, volume};
 #[derive(Debug, ClapArgs)]
 pub struct SignArgs {
     /// The host's name or id.
-    pub host: String,
+    #[arg(required_unless_present = "all_hosts")]
+    pub host: Option<String>,
     /// The entry: its number in the host's list, its verb, its storage's name, or its guest's name, uid or VMID. Not
     /// needed when only one entry waits.
     #[arg(conflicts_with_all = ["also", "policy", "draft"])]
     pub what: Option<String>,
     /// Add your signature to a job that is already signed.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["reason", "hours", "out", "policy", "draft", "act"], help_heading = "Instead of what waits")]
+    #[arg(long, value_name = "FILE", group = "image", conflicts_with_all = ["reason", "hours", "out", "policy", "draft", "act"], help_heading = "Instead of what waits")]
     pub also: Option<PathBuf>,
     /// Take a backup of the guest now.
     #[arg(long, groups = ["act", "tiered"], requires = "what", help_heading = "Instead of what waits")]
@@ -90,6 +91,23 @@ pub struct SignArgs {
         help_heading = "Instead of what waits"
     )]
     pub rebase: Option<GoldenVersion>,
+    /// Destroy this copy of the guest, by name or VMID: a restored one, or what the guest was before a swap or a newer image.
+    #[arg(
+        long,
+        group = "act",
+        requires = "what",
+        value_name = "COPY",
+        help_heading = "Instead of what waits"
+    )]
+    pub discard: Option<String>,
+    /// For --rebase: data on the root disk outside of volumes stays behind, as it is shown, or although it is unknown.
+    #[arg(
+        long,
+        requires = "rebase",
+        conflicts_with_all = ["backup_now", "delete_backup", "discard", "move_volume", "restore", "restore_test", "roll_back", "swap"],
+        help_heading = "Instead of what waits"
+    )]
+    pub leave_behind: bool,
     /// Replace the operators file and the policy of the host with these two files. If only one operator signs where two
     /// could, the job waits for a day.
     #[arg(long, num_args = 2, value_names = ["OPERATORS", "POLICY"], help_heading = "Instead of what waits")]
@@ -100,6 +118,25 @@ pub struct SignArgs {
     /// Approve a golden image although builders made different images of the same inputs.
     #[arg(long, help_heading = "Instead of what waits")]
     pub although_builds_differ: bool,
+    /// Approve a golden image once for all hosts, those that are enrolled until its end included.
+    #[arg(long, requires = "image", conflicts_with_all = ["host", "what", "policy", "draft", "act", "break_glass", "tunnel_token", "hours"], help_heading = "For all hosts")]
+    pub all_hosts: bool,
+    /// For --all-hosts: the image, as hosts report it.
+    #[arg(
+        long,
+        value_name = "VERSION",
+        group = "image",
+        requires = "all_hosts",
+        conflicts_with = "host",
+        help_heading = "For all hosts"
+    )]
+    pub golden: Option<GoldenVersion>,
+    /// For --golden: the digest of its archive, where hosts report several or none.
+    #[arg(long, value_name = "SHA256", value_parser = sha256, requires = "golden", help_heading = "For all hosts")]
+    pub sha256: Option<Sha256Text>,
+    /// For --golden: for how many days hosts may admit it.
+    #[arg(long, value_name = "DAYS", default_value_t = 14, requires = "golden", value_parser = clap::value_parser!(u32).range(1..=31), help_heading = "For all hosts")]
+    pub days: u32,
     /// Open this way into the host for a person, for a bounded time: by its name in root's settings there.
     #[arg(long, value_name = "WAY", value_parser = way, conflicts_with_all = ["what", "also", "policy", "draft", "act"], help_heading = "Instead of what waits")]
     pub break_glass: Option<WayName>,
@@ -117,6 +154,17 @@ pub struct SignArgs {
     /// the hub shows.
     #[arg(long, value_name = "KEY", requires = "tunnel_token", help_heading = "Instead of what waits")]
     pub recipient: Option<HostRecipient>,
+    /// For --tunnel-token: age recipients who can carry the token over to another host, one a line; by default the file
+    /// `token-recipients` next to the login.
+    #[arg(long, value_name = "FILE", requires = "tunnel_token", help_heading = "Instead of what waits")]
+    pub copy_for: Option<PathBuf>,
+    /// For --tunnel-token, on a host that replaced a lost one: take the token from the newest order that the hub kept,
+    /// opened with the age identity in this file.
+    #[arg(long, value_name = "IDENTITY", requires_all = ["tunnel_token", "operators"], help_heading = "Instead of what waits")]
+    pub carry_over: Option<PathBuf>,
+    /// For --carry-over: the operators file, in which who signed that order must be.
+    #[arg(long, value_name = "FILE", requires = "carry_over", help_heading = "Instead of what waits")]
+    pub operators: Option<PathBuf>,
     #[command(flatten)]
     pub key: KeyArgs,
     /// The reason; it is sent with the job and kept in the host's audit.
@@ -135,6 +183,10 @@ pub struct SignArgs {
 
 fn way(text: &str) -> Result<WayName, &'static str> {
     WayName::try_from(text.to_owned())
+}
+
+fn sha256(text: &str) -> Result<Sha256Text, &'static str> {
+    Sha256Text::try_from(text.to_owned())
 }
 
 fn minutes(text: &str) -> Result<OpenMinutes, &'static str> {

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use holdfast_protocol::golden_builds::{Agreement, ComparedBuilds};
 use holdfast_protocol::id::{GoldenVersion, HostName};
-use holdfast_protocol::job::act::{Act, ReleaseKind};
-use holdfast_protocol::operator::{HostDetail, HostState, HostView};
+use holdfast_protocol::operator::HostDetail;
 use holdfast_protocol::report::{GoldenReport, ImageBuild, ImageStatus, Sections};
 use serde::Serialize;
 
+use super::approval;
+use super::image_builds::{all_hosts, compared};
 use crate::args::GoldenCommand;
 use crate::error::CliError;
-use crate::hub::{Hub, WHOLE};
+use crate::hub::Hub;
 use crate::render;
 use crate::screen::Screen;
 
@@ -38,6 +39,9 @@ pub async fn run(command: GoldenCommand, hub: &Hub, screen: &Screen) -> Result<(
     match command {
         GoldenCommand::List { host } => list(host, hub, screen).await,
         GoldenCommand::Compare => compare(hub, screen).await,
+        GoldenCommand::Approvals(args) => approval::list(args, hub, screen).await,
+        GoldenCommand::Submit { file } => approval::submit_file(&file, hub, screen).await,
+        GoldenCommand::Withdraw { job } => approval::withdraw(&job, hub, screen).await,
     }
 }
 
@@ -74,63 +78,6 @@ fn differing(builds: &[ComparedBuilds]) -> Option<String> {
     let differ = builds.iter().filter(|builds| builds.agreement() == Agreement::Differ);
     let sentences: Vec<String> = differ.map(ComparedBuilds::sentence).collect();
     (!sentences.is_empty()).then(|| sentences.join("; and "))
-}
-
-/// What the hub knows of every host that is not revoked.
-async fn all_hosts(hub: &Hub) -> Result<Vec<HostDetail>, CliError> {
-    let hosts: Vec<HostView> = hub.list(&["v1", "hosts"], &[], WHOLE).await?;
-    let mut details = Vec::new();
-    for host in hosts.iter().filter(|host| host.state != HostState::Revoked) {
-        details.push(hub.get(&["v1", "hosts", &host.id.to_string()]).await?);
-    }
-    Ok(details)
-}
-
-/// The images of all hosts, by what they were built of.
-fn compared(hosts: &[HostDetail]) -> Vec<ComparedBuilds> {
-    let images = hosts.iter().flat_map(|detail| {
-        let goldens = detail.sections.host.iter().flat_map(|host| &host.goldens);
-        goldens.map(|image| (&detail.host.name, image))
-    });
-    ComparedBuilds::of(images)
-}
-
-/// What an operator should know of the builds before signing for an image, as lines; nothing for other jobs.
-///
-/// # Errors
-/// [`CliError::DifferentBuilds`], where builders disagree and the operator did not say that this is known.
-pub async fn before_approval(
-    act: &Act,
-    hub: &Hub,
-    difference: DifferenceKnown,
-) -> Result<Option<String>, CliError> {
-    let Act::ApproveRelease(args) = act else { return Ok(None) };
-    if args.kind != ReleaseKind::Golden {
-        return Ok(None);
-    }
-    let sha256 = args.sha256.as_str();
-    let builds = compared(&all_hosts(hub).await?);
-    let Some(builds) = builds.iter().find(|builds| builds.has(sha256)) else {
-        return Ok(Some("Builds: no host reports how this image was built.\n".to_owned()));
-    };
-    let sentence = builds.sentence();
-    match (builds.agreement(), difference) {
-        (Agreement::Agree, _) => Ok(Some(format!("Builds agree: {sentence}.\n"))),
-        (Agreement::Single, _) => {
-            Ok(Some(format!("Builds: one builder, nothing to compare with: {sentence}.\n")))
-        }
-        (Agreement::Differ, DifferenceKnown::Yes) => {
-            Ok(Some(format!("BUILDS DIFFER, of the same inputs: {sentence}.\n")))
-        }
-        (Agreement::Differ, DifferenceKnown::No) => Err(CliError::DifferentBuilds { sentence }),
-    }
-}
-
-/// Whether the operator said that builders of an image disagree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DifferenceKnown {
-    Yes,
-    No,
 }
 
 /// Every version that is stored on a host or that a guest there came from; the newest first.

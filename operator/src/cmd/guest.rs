@@ -1,7 +1,8 @@
 //! `holdfast guest`: guests as last reported by their agents.
 
+use holdfast_protocol::filter::GuestFilter;
 use holdfast_protocol::id::{GuestUid, HostName};
-use holdfast_protocol::operator::{HostDetail, HostState, HostView};
+use holdfast_protocol::operator::{GuestOnHost, HostDetail, HostState, HostView};
 use holdfast_protocol::protection::ProtectionReport;
 use holdfast_protocol::report::GuestReport;
 use holdfast_protocol::usage::{UsageSeries, UsageSpan};
@@ -13,6 +14,9 @@ use crate::error::CliError;
 use crate::hub::{Hub, WHOLE};
 use crate::screen::Screen;
 use crate::{clock, render};
+
+/// As many as a page of the hub has at most.
+const GUESTS_PER_PAGE: u32 = 500;
 
 /// A guest with its host: the document for programs.
 #[derive(Debug, Serialize)]
@@ -49,15 +53,15 @@ impl GuestProtection {
 
 pub async fn run(command: GuestCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
     match command {
-        GuestCommand::List { host } => {
-            let guests = guests(hub, host.as_deref()).await?;
+        GuestCommand::List { host, filter } => {
+            let guests = guests(hub, host.as_deref(), filter.as_ref()).await?;
             screen.show(&guests, |guests, style| {
                 let pairs: Vec<_> = guests.iter().map(|on_host| (&on_host.host, &on_host.guest)).collect();
                 render::guest::guests(&pairs, style)
             })
         }
         GuestCommand::Protection { host } => {
-            let guests = guests(hub, host.as_deref()).await?;
+            let guests = guests(hub, host.as_deref(), None).await?;
             let ours: Vec<GuestProtection> = guests.iter().filter_map(GuestProtection::of).collect();
             screen.show(&ours, |_, style| {
                 let pairs: Vec<_> = guests.iter().map(|on_host| (&on_host.host, &on_host.guest)).collect();
@@ -90,7 +94,7 @@ pub async fn run(command: GuestCommand, hub: &Hub, screen: &Screen) -> Result<()
 
 /// The one guest of this name.
 async fn one(hub: &Hub, guest: String, host: Option<&str>) -> Result<OnHost, CliError> {
-    let all = guests(hub, host).await?;
+    let all = guests(hub, host, called(&guest).as_ref()).await?;
     let mut found: Vec<OnHost> = all.into_iter().filter(|on_host| is_called(on_host, &guest)).collect();
     match (found.pop(), found.is_empty()) {
         (None, _) => Err(CliError::NoGuest { guest }),
@@ -100,6 +104,15 @@ async fn one(hub: &Hub, guest: String, host: Option<&str>) -> Result<OnHost, Cli
             Err(CliError::ManyGuests { guest, hosts: hosts.join(", ") })
         }
     }
+}
+
+/// A name, uid or VMID as a filter. None for a text that is something else in a filter: then all guests are read.
+fn called(guest: &str) -> Option<GuestFilter> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    if guest.starts_with('-') || !guest.bytes().all(is_plain) {
+        return None;
+    }
+    guest.parse().ok()
 }
 
 /// What the hub keeps of a guest's use.
@@ -134,12 +147,17 @@ pub(super) async fn hosts(hub: &Hub, host: Option<&str>) -> Result<Vec<HostDetai
 }
 
 /// Of one host, or of all that were not let go.
-async fn guests(hub: &Hub, host: Option<&str>) -> Result<Vec<OnHost>, CliError> {
-    let mut guests = Vec::new();
-    for detail in hosts(hub, host).await? {
-        let host = detail.host.name;
-        let reports = detail.sections.guests.unwrap_or_default();
-        guests.extend(reports.into_iter().map(|guest| OnHost { host: host.clone(), guest }));
-    }
-    Ok(guests)
+async fn guests(
+    hub: &Hub,
+    host: Option<&str>,
+    filter: Option<&GuestFilter>,
+) -> Result<Vec<OnHost>, CliError> {
+    let filter = filter.map(GuestFilter::to_string);
+    let limit = GUESTS_PER_PAGE.to_string();
+    let of = |name, value: Option<&'_ str>| value.map(|value| (name, value.to_owned()));
+    let query = [of("host", host), of("filter", filter.as_deref()), of("limit", Some(&limit))];
+    let query: Vec<(&str, String)> = query.into_iter().flatten().collect();
+    let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let found: Vec<GuestOnHost> = hub.list(&["v1", "guests"], &query, WHOLE).await?;
+    Ok(found.into_iter().map(|found| OnHost { host: found.host, guest: found.guest }).collect())
 }

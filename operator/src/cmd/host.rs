@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use holdfast_protocol::operator::{
-    EnrollmentApproval, EnrollmentRequestView, HostDetail, HostView, InviteCreated, InviteRequest,
+    EnrollmentRequestView, HostDetail, HostView, InviteCreated, InviteRequest,
 };
 use serde_json::json;
 
@@ -23,9 +23,10 @@ pub async fn run(command: HostCommand, hub: &Hub, folder: &Path, screen: &Screen
         HostCommand::Restore(args) => super::restore::run(args, hub, folder, screen).await,
         HostCommand::Withdraw(args) => super::withdraw::run(args, hub, folder, screen).await,
         HostCommand::Pin(args) => super::pin::run(args, hub, folder, screen).await,
-        HostCommand::List { requests: false, label } => {
-            let mut hosts: Vec<HostView> = hub.list(&["v1", "hosts"], &[], WHOLE).await?;
-            hosts.retain(|host| label.as_ref().is_none_or(|label| label.matches(&host.labels)));
+        HostCommand::List { requests: false, filter } => {
+            let filter = filter.map(|filter| filter.to_string());
+            let query: Vec<(&str, &str)> = filter.iter().map(|filter| ("filter", filter.as_str())).collect();
+            let hosts: Vec<HostView> = hub.list(&["v1", "hosts"], &query, WHOLE).await?;
             screen.show(&hosts, |hosts, style| render::host::hosts(hosts, clock::now(), style))
         }
         HostCommand::Show { host } => {
@@ -44,11 +45,8 @@ pub async fn run(command: HostCommand, hub: &Hub, folder: &Path, screen: &Screen
                 render::host::enrollment_requests(requests, clock::now(), style)
             })
         }
-        HostCommand::Approve { request, name, fingerprint, returns } => {
-            let approval = EnrollmentApproval { host_name: name, fingerprint, returns };
-            let request: EnrollmentRequestView =
-                hub.post(&["v1", "enrollment-requests", &request.to_string(), "approve"], &approval).await?;
-            show_request(request, screen)
+        HostCommand::Approve(args) => {
+            show_request(super::approve::run(args, hub, folder, screen).await?, screen)
         }
         HostCommand::Refuse { request, assume_yes } => {
             prompt::confirm(&format!("Refuse enrollment request {request} for good?"), assume_yes)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{HostName, JobId};
 use holdfast_protocol::job::act::{Act, args};
-use holdfast_protocol::job::{Draft, JobState, SignedJob, Target};
+use holdfast_protocol::job::{Draft, JobState, Payload, SignedJob, Target};
 use holdfast_protocol::operator::{
     HostDetail, HostState, HostView, JobDetail, JobSubmit, JobView, QueueState,
 };
@@ -44,7 +44,7 @@ pub async fn run(command: JobCommand, hub: &Hub, folder: &Path, screen: &Screen)
                 let (found, wanted) = (detail.host.id.to_string(), blob.payload.host_id.to_string());
                 return Err(CliError::OtherHost { host, found, wanted });
             }
-            let job = submit(hub, &detail, blob.payload.job_id, text).await?;
+            let job = submit(hub, &detail, &blob.payload, text).await?;
             show_one(detail.host.name, job, screen)
         }
         JobCommand::List { host } => list(hub, host, screen).await,
@@ -109,9 +109,18 @@ fn consent(file: &Path, consents: &[PathBuf], screen: &Screen) -> Result<(), Cli
 }
 
 /// Leaves a signed job with the hub.
-pub async fn submit(hub: &Hub, detail: &HostDetail, job: JobId, blob: String) -> Result<JobView, HubError> {
+pub async fn submit(
+    hub: &Hub,
+    detail: &HostDetail,
+    payload: &Payload,
+    blob: String,
+) -> Result<JobView, HubError> {
     let id = detail.host.id.to_string();
-    hub.post(&["v1", "hosts", &id, "jobs"], &JobSubmit { job, blob }).await
+    let tunnel = match &payload.act {
+        Act::SetTunnelToken(args) => Some(args.tunnel.clone()),
+        _ => None,
+    };
+    hub.post(&["v1", "hosts", &id, "jobs"], &JobSubmit { job: payload.job_id, blob, tunnel }).await
 }
 
 fn show_one(host: HostName, job: JobView, screen: &Screen) -> Result<(), CliError> {
@@ -229,6 +238,6 @@ async fn cancel(hub: &Hub, args: CancelArgs, folder: &Path, screen: &Screen) -> 
         "{name} has job {id} already: a signed cancel, job {}, was submitted.",
         payload.job_id
     ));
-    let job = submit(hub, &detail, payload.job_id, text).await?;
+    let job = submit(hub, &detail, &payload, text).await?;
     show_one(name, job, screen)
 }

@@ -1,6 +1,8 @@
 //! Commands, one module each.
 
 mod alert;
+mod approval;
+pub mod approve;
 pub mod audit;
 mod certificate;
 mod desired;
@@ -11,9 +13,11 @@ mod guest;
 pub mod guest_audit;
 mod host;
 mod host_label;
+mod image_builds;
 mod job;
 mod login;
 mod operator;
+mod order;
 mod pin;
 mod receiver_test;
 mod release;
@@ -24,6 +28,7 @@ mod sign;
 mod silence;
 mod storage;
 mod top;
+pub mod tunnel_token;
 mod watch;
 pub mod withdraw;
 
@@ -74,6 +79,7 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
         Command::Sign(args) => sign::run(*args, &hub, &folder, screen).await,
         Command::Release(command) => release::run(command, &hub, screen).await,
         Command::Rollout(command) => rollout::run(command, &hub, screen).await,
+        Command::Order(command) => order::run(command, &hub, screen).await,
         Command::Job(command) => job::run(command, &hub, &folder, screen).await,
         Command::Audit(AuditCommand::Verify { file, host }) => {
             audit::run(&file, host.as_deref().map(|host| (host, &hub)), screen).await

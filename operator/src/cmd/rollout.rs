@@ -32,11 +32,17 @@ pub async fn run(command: RolloutCommand, hub: &Hub, screen: &Screen) -> Result<
                 RolloutSubject::GuestAgent => format!(
                     "Ask for the guest agent of release {version} in the documents of the {hosts} hosts of the first wave?"
                 ),
+                RolloutSubject::Golden => {
+                    format!(
+                        "Bring the golden image of release {version} to the {hosts} hosts of the first wave?"
+                    )
+                }
             };
             prompt::confirm(&question, assume_yes)?;
             act(number, "start", hub, screen).await
         }
-        RolloutCommand::Pause { number } => act(number, "pause", hub, screen).await,
+        RolloutCommand::Pause { number, take_back: true } => act(number, "take-back", hub, screen).await,
+        RolloutCommand::Pause { number, take_back: false } => act(number, "pause", hub, screen).await,
         RolloutCommand::Resume { number, assume_yes } => {
             if let Some(reason) = get(number, hub).await?.reason {
                 let question = format!("Held: {reason}. Go on, and accept the failures so far?");
@@ -45,8 +51,9 @@ pub async fn run(command: RolloutCommand, hub: &Hub, screen: &Screen) -> Result<
             act(number, "resume", hub, screen).await
         }
         RolloutCommand::Abort { number, assume_yes } => {
-            let question =
-                format!("End rollout {number} for good? Hosts that run the release go on with it.");
+            let question = format!(
+                "End rollout {number} for good? Hosts that confirmed the release keep it; trials of it end."
+            );
             prompt::confirm(&question, assume_yes)?;
             act(number, "abort", hub, screen).await
         }

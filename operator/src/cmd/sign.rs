@@ -4,22 +4,20 @@ use std::path::{Path, PathBuf};
 
 use holdfast_protocol::break_glass::WayName;
 use holdfast_protocol::desired::Desired;
-use holdfast_protocol::id::{GuestUid, JobId, TunnelName};
+use holdfast_protocol::id::{GoldenVersion, GuestUid, JobId};
 use holdfast_protocol::job::act::{Act, Sha256Text, Verb, args};
 use holdfast_protocol::job::{Draft, Payload, SignedJob, Target};
 use holdfast_protocol::operator::{DesiredVersion, HostDetail};
 use holdfast_protocol::report::WaitingForSignature;
-use holdfast_seal::TunnelToken;
 use holdfast_trust::signature::Namespace;
 use serde::Serialize;
 
-use super::golden::{self, DifferenceKnown};
-use super::{job, seal};
+use super::image_builds::{self, DifferenceKnown};
+use super::{approval, job, tunnel_token};
 use crate::args::{BackupTier, LossArg, SignArgs};
-use crate::cmd_errors::SealCommandError;
 use crate::error::CliError;
 use crate::hub::Hub;
-use crate::job_draft::{self, JobDraftError};
+use crate::job_draft::{self, JobDraftError, StaysBehind};
 use crate::job_file::{self, JobFile, JobFileError, Overwrite};
 use crate::pins::{self, CheckedHost, ShownHost};
 use crate::screen::Screen;
@@ -39,27 +37,32 @@ struct SignOutcome {
 }
 
 pub async fn run(args: SignArgs, hub: &Hub, folder: &Path, screen: &Screen) -> Result<(), CliError> {
-    let detail: HostDetail = hub.get(&["v1", "hosts", &args.host]).await?;
+    // clap demands a host where it is not for all of them.
+    let Some(host) = args.host.as_deref() else { return approval::sign(&args, hub, screen).await };
+    let detail: HostDetail = hub.get(&["v1", "hosts", host]).await?;
     let checked = CheckedHost::of(&detail, folder)?;
+    let tunnel = tunnel_token::draft(&args, &detail, hub, folder).await?;
+    let (tunnel, tunnel_notice) = tunnel.map_or((None, None), |made| (Some(made.draft), Some(made.notice)));
     let (mut blob, entry, file) = match &args.also {
         Some(path) => (JobFile::read(path)?.0, None, path.clone()),
         None => {
-            let (payload, entry) = payload(&args, &detail, &checked.shown)?;
+            let (payload, entry) = payload(&args, tunnel, &detail, &checked.shown)?;
             let file = args.out.clone();
             let file = file.unwrap_or_else(|| PathBuf::from(format!("holdfast-{}.json", payload.job_id)));
             (unsigned(payload)?, entry, file)
         }
     };
-    require_host(&blob.payload, &detail, &args.host)?;
+    require_host(&blob.payload, &detail, host)?;
     pins::same_job(&blob.payload, &checked.shown)?;
     require_document(&blob.payload, hub, &detail).await?;
     let entry = entry.or_else(|| waiting_entry(&blob.payload, &detail));
     let name = detail.host.name.as_str();
     let known = if args.although_builds_differ { DifferenceKnown::Yes } else { DifferenceKnown::No };
-    let builds = golden::before_approval(&blob.payload.act, hub, known).await?;
+    let builds = image_builds::before_approval(&blob.payload.act, hub, known).await?;
     let words = checked.notice().unwrap_or_default();
     let page = render::job::to_sign(&blob.payload, &detail, entry.as_ref(), clock::now());
-    screen.before_question(&(words + &page + &builds.unwrap_or_default()));
+    let notices = builds.unwrap_or_default() + &tunnel_notice.unwrap_or_default();
+    screen.before_question(&(words + &page + &notices));
     let wanted = job_draft::name_to_type(&blob.payload, name);
     let owner = if wanted == name { "the host's" } else { "the guest's" };
     prompt::name(wanted, &format!("\nType {owner} name to sign for this:"), args.key.confirm.as_deref())?;
@@ -70,7 +73,7 @@ pub async fn run(args: SignArgs, hub: &Hub, folder: &Path, screen: &Screen) -> R
     let text = blob.text()?;
     job_file::write(&file, &text, over)?;
     if args.submit {
-        job::submit(hub, &detail, blob.payload.job_id, text).await?;
+        job::submit(hub, &detail, &blob.payload, text).await?;
     }
     show(&blob, &detail, &args, file, screen)
 }
@@ -106,12 +109,17 @@ async fn require_document(payload: &Payload, hub: &Hub, detail: &HostDetail) -> 
 
 fn payload(
     args: &SignArgs,
+    tunnel: Option<Draft>,
     detail: &HostDetail,
     shown: &ShownHost,
 ) -> Result<(Payload, Option<WaitingForSignature>), CliError> {
     let name = detail.host.name.to_string();
     let waiting = detail.sections.waiting.as_deref().unwrap_or_default();
-    let (draft, entry) = match (files(args, detail)?, act(args, detail)?, args.what.as_deref()) {
+    let (draft, entry) = match (
+        tunnel.map_or_else(|| files(args, detail), |draft| Ok(Some(draft)))?,
+        act(args, detail)?,
+        args.what.as_deref(),
+    ) {
         (Some(draft), _, _) => (draft, None),
         (_, Some(act), Some(guest)) => {
             let guests = detail.sections.guests.as_deref().unwrap_or_default();
@@ -127,13 +135,10 @@ fn payload(
     Ok((job_draft::complete(draft, shown, args.hours, reason, clock::now())?, entry))
 }
 
-/// The draft for the whole host: from the given files, to open a way into it, or with a token of a tunnel.
+/// The draft for the whole host: from the given files, or to open a way into it.
 fn files(args: &SignArgs, detail: &HostDetail) -> Result<Option<Draft>, CliError> {
     if let Some(way) = &args.break_glass {
         return Ok(Some(break_glass(way.clone(), args, detail)?));
-    }
-    if let Some(tunnel) = &args.tunnel_token {
-        return Ok(Some(tunnel_token(tunnel.clone(), args, detail)?));
     }
     Ok(match (args.policy.as_deref(), args.draft.as_deref()) {
         (Some([operators, policy]), _) => Some(policy_update(operators, policy)?),
@@ -163,13 +168,27 @@ fn act(args: &SignArgs, detail: &HostDetail) -> Result<Option<Act>, CliError> {
         let guests = detail.sections.guests.as_deref().unwrap_or_default();
         return Ok(Some(job_draft::swap(copy, &args.leave, detail.host.name.as_str(), guests)?));
     }
+    if let Some(copy) = args.discard.as_deref() {
+        let guests = detail.sections.guests.as_deref().unwrap_or_default();
+        return Ok(Some(job_draft::discard(copy, detail.host.name.as_str(), guests)?));
+    }
     if let Some(version) = &args.rebase {
-        let goldens = detail.sections.host.as_ref().map(|host| host.goldens.as_slice()).unwrap_or_default();
-        return Ok(Some(job_draft::rebase(version, detail.host.name.as_str(), goldens)?));
+        return Ok(Some(rebase(version, args, detail)?));
     }
     let back = args.roll_back.clone().map(|snapshot| Act::Rollback(args::Rollback { snapshot }));
     let restore = args.restore.clone().map(|archive| Act::Restore(args::Restore { archive }));
     Ok(back.or(restore))
+}
+
+/// The image as the host has it, and what stays behind as the guest reports it.
+fn rebase(version: &GoldenVersion, args: &SignArgs, detail: &HostDetail) -> Result<Act, CliError> {
+    let host = detail.host.name.as_str();
+    let goldens = detail.sections.host.as_ref().map(|host| host.goldens.as_slice()).unwrap_or_default();
+    let guests = detail.sections.guests.as_deref().unwrap_or_default();
+    let given = if args.leave_behind { StaysBehind::Accepted } else { StaysBehind::Refused };
+    let asked = args.what.as_deref().unwrap_or_default();
+    let leaves = job_draft::leaves(host, guests, asked, given, clock::now())?;
+    Ok(job_draft::rebase(version, host, goldens, leaves)?)
 }
 
 /// The order names every customer with guests on the host, as the host reports them: each is asked.
@@ -178,18 +197,6 @@ fn break_glass(way: WayName, args: &SignArgs, detail: &HostDetail) -> Result<Dra
     let guests = detail.sections.guests.iter().flatten();
     let customers = guests.filter_map(|guest| guest.customer.clone()).collect();
     let act = Act::BreakGlass(args::BreakGlass { way, minutes: args.minutes, key, customers });
-    Ok(Draft { target: Target::Host {}, act })
-}
-
-/// The token is sealed before anything is signed, to a key that the operator gave or compared.
-fn tunnel_token(tunnel: TunnelName, args: &SignArgs, detail: &HostDetail) -> Result<Draft, CliError> {
-    let (host, agent) = (&detail.host.name, detail.sections.agent.as_ref());
-    let shown = agent.and_then(|agent| agent.recipient.clone());
-    let recipient = seal::recipient(host, args.recipient.clone(), shown)?;
-    let token = prompt::token_of_tunnel()?;
-    let token = TunnelToken::new(tunnel.clone(), token).map_err(SealCommandError::Content)?;
-    let sealed = token.seal(&recipient).map_err(SealCommandError::Seal)?;
-    let act = Act::SetTunnelToken(args::SetTunnelToken { tunnel, sealed });
     Ok(Draft { target: Target::Host {}, act })
 }
 

@@ -45,7 +45,7 @@ pub async fn run(args: WithdrawArgs, hub: &Hub, folder: &Path, screen: &Screen) 
     let id = detail.host.id.to_string();
     let request = WithdrawRequest { withdrawal: text.clone() };
     let kept: RestoreOrder = hub.post(&["v1", "hosts", &id, "restore", "withdraw"], &request).await?;
-    job::submit(hub, &detail, payload.job_id, text).await?;
+    job::submit(hub, &detail, &payload, text).await?;
     screen.show(&kept, |kept, _| {
         format!("Order {} is taken back: no box takes the place of {name} by it.\n", kept.order.as_str())
     })

@@ -21,7 +21,7 @@ pub fn lines(
     now: Timestamp,
 ) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
-    if let Some(AgentBuilds { confirmed, trial, failed, refused }) = builds {
+    if let Some(AgentBuilds { confirmed, trial, failed, withdrawn, refused }) = builds {
         lines.extend(confirmed.map(|version| ("Release", format!("{version}, confirmed by its trial"))));
         lines.extend(trial.map(|version| ("On trial", format!("release {version}"))));
         lines.extend(failed.as_ref().map(|failed| {
@@ -31,6 +31,12 @@ pub fn lines(
                 "Failed",
                 clean(&format!("release {version}{}: {why}{}", at(failed.at, now), back.unwrap_or_default())),
             )
+        }));
+        lines.extend(withdrawn.as_ref().map(|ended| {
+            let back = ended.way_back.as_ref().map(|why| format!("; the build that was put back: {why}"));
+            let (version, why) = (ended.version, &ended.why);
+            let text = format!("release {version}{}: {why}{}", at(ended.at, now), back.unwrap_or_default());
+            ("Trial ended", clean(&text))
         }));
         lines.extend(refused.as_ref().map(|refused| {
             let which = refused.manifest_sha256.as_ref().map_or_else(|| "a release".to_owned(), named);
@@ -73,6 +79,13 @@ mod tests {
                 way_back: Some("not healthy either".to_owned()),
                 at: None,
             }),
+            withdrawn: Some(FailedRelease {
+                version: version("2026.12.2"),
+                manifest_sha256: Sha256Text::of(b"n"),
+                why: "its offer was withdrawn".to_owned(),
+                way_back: None,
+                at: None,
+            }),
             refused: Some(RefusedRelease {
                 manifest_sha256: None,
                 code: "EXPIRED".to_owned(),
@@ -86,11 +99,12 @@ mod tests {
             .map(|(name, line)| format!("{name}: {line}"))
             .collect();
         assert_eq!(
-            shown.get(..4).unwrap(),
+            shown.get(..5).unwrap(),
             [
                 "Release: 2026.12.0, confirmed by its trial",
                 "On trial: release 2026.12.2",
                 "Failed: release 2026.12.1: it ended [2J three times; the build that was put back: not healthy either",
+                "Trial ended: release 2026.12.2: its offer was withdrawn",
                 "Refused: a release: EXPIRED: the release has ended",
             ]
         );

@@ -6,6 +6,7 @@ use holdfast_protocol::report::{
     ControllerReport, FieldState, GuestReport, GuestStatus, Health, InForce, Running, SilenceKind,
     SilenceReport,
 };
+use holdfast_protocol::root_disk::Knowledge;
 use holdfast_protocol::usage::UsageSeries;
 use jiff::Timestamp;
 
@@ -176,6 +177,11 @@ pub fn guest(host: &HostName, guest: &GuestReport, now: Timestamp) -> String {
         }
         None => ("Controller", "has not said hello".to_owned()),
     });
+    if guest.status == GuestStatus::Managed {
+        let known = Knowledge::of(guest.root_disk_data.as_ref(), now);
+        let lines = super::root_disk::lines(known, now).into_iter().enumerate();
+        pairs.extend(lines.map(|(index, line)| (if index == 0 { "Root disk" } else { "" }, line)));
+    }
     if guest.uid.is_some() {
         pairs.extend(super::protection::pairs(guest.protection.as_deref(), now));
     }

@@ -395,7 +395,8 @@ pub fn enrollment_requests(
     if enrollment_requests.iter().any(|request| request.state == EnrollmentRequestState::Pending) {
         text.push_str(
             "\nRead the fingerprint on the host itself (`agentd enroll --request` shows it), then \
-             `holdfast host approve REQUEST NAME --fingerprint PIN`.\n",
+             `holdfast host approve REQUEST NAME --fingerprint PIN`. With `--tunnel-token TUNNEL` it gets the token of a tunnel \
+             in the same step.\n",
         );
     }
     for request in enrollment_requests {

@@ -74,6 +74,15 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
     }
     match &payload.act {
         Act::DestroyGuest(_) => {}
+        Act::DiscardCopy(args) => {
+            let copy = &args.copy;
+            pairs.push(("Destroys", format!("{}, VMID {}", copy.fingerprint.name, copy.vmid)));
+            pairs.extend(copy.fingerprint.volumes.iter().map(|volume| ("", volume.clone())));
+            pairs.push((
+                "Then",
+                "what is on these volumes is gone; the guest itself is not touched".to_owned(),
+            ));
+        }
         Act::DeleteBackup(args) => {
             pairs.push(("Deletes", args.archive.as_str().to_owned()));
             pairs.extend(listed("Loses", args.loses.iter().map(|loss| loss.as_str().to_owned()).collect()));
@@ -133,6 +142,7 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
                 "Stays behind",
                 "all that was written to the root disk outside of volumes".to_owned(),
             ));
+            pairs.extend(super::root_disk::signed(&args.leaves).into_iter().map(|line| ("", line)));
             pairs.push((
                 "",
                 format!("with {name}-former: kept, stopped and unplugged, until a person removes it"),
@@ -161,6 +171,8 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
             pairs.push(("Tunnel", args.tunnel.to_string()));
             let digest = args.sealed.digest().map(String::from).unwrap_or_default();
             pairs.push(("Token", format!("sealed, SHA-256 {digest}")));
+            let copies = args.copies.iter().count();
+            pairs.extend((copies > 0).then(|| ("Copies", format!("{copies}, sealed for operators"))));
             pairs.push(("Then", "its service is restarted with the new token".to_owned()));
         }
         Act::Cancel(args) => pairs.push(("Job", args.job.to_string())),
@@ -270,7 +282,7 @@ fn state(job: &JobView) -> Field {
     (word.to_owned(), tone)
 }
 
-const fn words(state: JobState) -> &'static str {
+pub(super) const fn words(state: JobState) -> &'static str {
     match state {
         JobState::Refused => "refused",
         JobState::Waiting => "waiting",
@@ -281,7 +293,7 @@ const fn words(state: JobState) -> &'static str {
     }
 }
 
-const fn tone(state: JobState) -> Tone {
+pub(super) const fn tone(state: JobState) -> Tone {
     match state {
         JobState::Refused | JobState::Failed => Tone::Bad,
         JobState::Waiting | JobState::UnderWay => Tone::Look,
@@ -290,7 +302,7 @@ const fn tone(state: JobState) -> Tone {
     }
 }
 
-fn notes(report: &JobReport, now: Timestamp) -> String {
+pub(super) fn notes(report: &JobReport, now: Timestamp) -> String {
     if let Some(problem) = &report.problem {
         return problem.to_string();
     }

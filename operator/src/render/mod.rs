@@ -3,6 +3,7 @@
 pub mod alert;
 #[cfg(test)]
 pub mod alert_tests;
+pub mod approval;
 pub mod audit;
 pub mod builds;
 pub mod certificate;
@@ -21,10 +22,12 @@ pub mod job;
 pub mod login;
 pub mod mute;
 pub mod operator;
+pub mod order;
 pub mod protection;
 pub mod receiver;
 pub mod release;
 pub mod rollout;
+pub mod root_disk;
 #[cfg(test)]
 pub mod samples;
 pub mod sparkline;

@@ -161,6 +161,7 @@ fn release(view: &RolloutView) -> String {
     match view.subject {
         RolloutSubject::Agent => view.version.to_string(),
         RolloutSubject::GuestAgent => format!("{}, the guest agent in the guests of the hosts", view.version),
+        RolloutSubject::Golden => format!("{}, the golden image for new guests of the hosts", view.version),
     }
 }
 

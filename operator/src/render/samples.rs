@@ -170,6 +170,8 @@ pub fn guests() -> Vec<GuestReport> {
         { "uid": id(1), "name": "web-1", "vmid": 120, "status": "managed", "run": "running", "wanted": "running",
           "golden": "2026.11.1", "golden_built_at": "2026-11-01T02:00:00Z", "run_as_of": "2026-11-21T02:55:10Z", "configuration_as_of": "2026-11-21T02:51:00Z", "size": size, "address": "10.66.0.91/24", "address_filter": "no_flag",
           "levels": { "cpu_percent": 95, "memory_percent": 80, "root_disk_percent": 90 }, "protection": protected(),
+          "root_disk_data": { "at": "2026-11-21T02:30:00Z", "coverage": "partial", "items": [
+            { "kind": "database", "path": "/var/lib/mysql", "bytes": 3_221_225_472_u64 }, { "kind": "home", "path": "/root", "bytes": 2_048 } ] },
           "controller": { "version": "0.1.0", "hello_at": "2026-11-21T02:59:30Z", "health": "well" } },
         { "uid": id(2), "name": "web-2", "vmid": 121, "status": "managed", "run": "running", "wanted": "running",
           "size": size, "address": "10.66.0.92/24", "address_filter": "set",

@@ -50,10 +50,20 @@ fn whole(host: &SigningKey, hub: &SigningKey) -> SignedCertificate {
     SignedCertificate { hub: Some(stamp), ..received.signed }
 }
 
+/// How the guest of the certificate is found.
+const GUESTS: &str = "GET /v1/guests?host=box1&filter=web&limit=500";
+
+fn guests() -> Reply {
+    let (host, sections) = (detail(7, json!({})), report(7, 512, "managed", json!([])));
+    let host = &host["host"];
+    Reply::Data(json!({ "items": [{
+        "host_id": host["id"], "host": "box1", "host_state": "online", "guest": sections["guests"][0] }] }))
+}
+
 /// A hub that serves this certificate as its own.
 async fn hub(certificate: &SignedCertificate, key: &PublicKey) -> FakeHub {
     let hub = FakeHub::logged_in().await;
-    hub.on("GET /v1/hosts/box1", Reply::Data(detail(7, report(7, 512, "managed", json!([])))));
+    hub.on(GUESTS, guests());
     let view = json!({ "certificate": certificate, "hub_key": key.openssh().unwrap() });
     let path = format!("GET /v1/hosts/box1/guests/{UID}/restore-certificate");
     hub.on(&path, Reply::Data(view));
@@ -154,7 +164,7 @@ async fn what_the_hub_serves_is_verified_before_it_is_written() {
     assert!(!file.exists());
 
     let none = FakeHub::logged_in().await;
-    none.on("GET /v1/hosts/box1", Reply::Data(detail(7, report(7, 512, "managed", json!([])))));
+    none.on(GUESTS, guests());
     let refused = none.holdfast(&["guest", "certificate", "web", "--host", "box1"]);
     assert_eq!(refused.status.code(), Some(4));
     assert!(stderr(&refused).contains("holdfast sign box1 web --restore-test"), "{}", stderr(&refused));

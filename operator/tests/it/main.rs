@@ -7,10 +7,12 @@
 
 mod alerts;
 mod apply;
+mod approval;
 mod audit;
 mod certificate;
 mod escrow;
 mod fake_hub;
+mod order;
 mod read_commands;
 mod release;
 mod rollout;
@@ -18,3 +20,4 @@ mod seal;
 mod sign;
 mod terminal;
 mod trust;
+mod tunnel_token;

@@ -9,8 +9,9 @@ fn host(name: &str, n: u8) -> Value {
         "guests_running": 1, "guests": 1, "attention": 0, "certificate_ends_at": "2026-12-20T00:00:00Z" })
 }
 
-fn detail(name: &str, n: u8, guests: Value) -> Value {
-    json!({ "host": host(name, n), "sections": { "guests": guests } })
+fn on_host(name: &str, n: u8, guest: &Value) -> Value {
+    let host = host(name, n);
+    json!({ "host_id": host["id"], "host": name, "host_state": "online", "guest": guest })
 }
 
 fn guest(name: &str, vmid: u32) -> Value {
@@ -32,11 +33,17 @@ async fn a_list_is_read_page_by_page() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_is_found_by_name_uid_or_vmid() {
     let hub = FakeHub::logged_in().await;
-    hub.on("GET /v1/hosts", Reply::Data(json!({ "items": [host("box1", 1), host("box2", 2)] })));
-    let (one, two) = (json!([guest("web", 101), guest("db", 102)]), json!([guest("web", 201)]));
-    hub.on("GET /v1/hosts/018f3c1e-6b1f-7c1d-9d0a-000000000001", Reply::Data(detail("box1", 1, one.clone())));
-    hub.on("GET /v1/hosts/018f3c1e-6b1f-7c1d-9d0a-000000000002", Reply::Data(detail("box2", 2, two)));
-    hub.on("GET /v1/hosts/box1", Reply::Data(detail("box1", 1, one)));
+    let (web, db, other) = (guest("web", 101), guest("db", 102), guest("web", 201));
+    let webs = [on_host("box1", 1, &web), on_host("box2", 2, &other)];
+    hub.on("GET /v1/guests?filter=web&limit=500", Reply::Data(json!({ "items": webs })));
+    for text in ["db", "102", "018f3c1e-6b1f-7c1d-9d0b-000000000102"] {
+        let items = json!({ "items": [on_host("box1", 1, &db)] });
+        hub.on(&format!("GET /v1/guests?filter={text}&limit=500"), Reply::Data(items));
+    }
+    let on_box1 = json!({ "items": [on_host("box1", 1, &web)] });
+    hub.on("GET /v1/guests?host=box1&filter=web&limit=500", Reply::Data(on_box1));
+    hub.on("GET /v1/guests?filter=nobody&limit=500", Reply::Data(json!({ "items": [] })));
+    hub.on("GET /v1/guests?limit=500", Reply::Data(json!({ "items": webs })));
     let show = |arguments: &[&str]| hub.holdfast(&[&["guest", "show"], arguments].concat());
     for found in
         [&["db"][..], &["102"], &["018f3c1e-6b1f-7c1d-9d0b-000000000102"], &["web", "--host", "box1"]]
@@ -49,7 +56,30 @@ async fn a_guest_is_found_by_name_uid_or_vmid() {
     assert_eq!(many.status.code(), Some(2));
     assert!(stderr(&many).contains("box1, box2"), "{}", stderr(&many));
     assert_eq!(show(&["nobody"]).status.code(), Some(4));
+    assert_eq!(show(&["@all"]).status.code(), Some(4), "a filter is no name");
     assert_eq!(hub.holdfast(&["host", "show", "box3"]).status.code(), Some(4));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_pass_their_filter_on_and_a_wrong_one_asks_nothing() {
+    let hub = FakeHub::logged_in().await;
+    let stopped = json!({ "items": [on_host("box1", 1, &guest("web", 101))], "next": "x" });
+    hub.on("GET /v1/guests?filter=%40run-stopped%2C-%25test%25&limit=500", Reply::Data(stopped));
+    let empty = Reply::Data(json!({ "items": [] }));
+    hub.on("GET /v1/guests?filter=%40run-stopped%2C-%25test%25&limit=500&cursor=x", empty.clone());
+    let output = hub.holdfast(&["guest", "list", "--filter", "@run-stopped,-%test%", "--output", "json"]);
+    let guests: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(
+        (&guests[0]["name"], &guests[0]["host"], &guests[1]),
+        (&"web".into(), &"box1".into(), &Value::Null)
+    );
+    hub.on("GET /v1/hosts?filter=%40label-tier%3Dcanary", empty);
+    assert_eq!(hub.holdfast(&["host", "list", "--filter", "@label-tier=canary"]).status.code(), Some(0));
+    for wrong in [["guest", "list", "--filter", "@pool-x"], ["host", "list", "--filter", "5000"]] {
+        let output = hub.holdfast(&wrong);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains("cannot be a part of this filter"), "{}", stderr(&output));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -58,7 +88,8 @@ async fn unsettled_fields_show_both_values() {
     let mut web = guest("web", 101);
     web["fields"] = json!([{ "field": "network.mtu", "desired": "1400", "observed": "1400",
         "applied": { "value": "1400", "at": "2026-11-21T11:00:00Z" }, "in_force": "next_start" }]);
-    hub.on("GET /v1/hosts/box1", Reply::Data(detail("box1", 1, json!([web]))));
+    let items = json!({ "items": [on_host("box1", 1, &web)] });
+    hub.on("GET /v1/guests?host=box1&filter=web&limit=500", Reply::Data(items));
     let shown = stdout(&hub.holdfast(&["guest", "show", "web", "--host", "box1"]));
     assert!(
         shown.contains("network.mtu: document 1400; Proxmox 1400 from its next start; last carried out 1400"),

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use holdfast_protocol::job::{Act, Payload, SignedJob, Verb};
 use holdfast_protocol::protection::Tier;
+use holdfast_protocol::root_disk::LeftBehind;
 use holdfast_seal::{HostKey, TunnelToken};
 use holdfast_trust::signature::{Namespace, check};
 use serde_json::{Value, json};
@@ -252,7 +253,8 @@ async fn operator_jobs_name_the_guest_as_reported() {
             &["--delete-backup", "backup2:backup/vzdump-lxc-120.tar.zst", "--loses", "newest-proved"],
             Verb::DeleteBackup,
         ),
-        (&["--rebase", "2026.12.1"], Verb::RebaseGuest),
+        (&["--rebase", "2026.12.1", "--leave-behind"], Verb::RebaseGuest),
+        (&["--discard", "web-copy"], Verb::DiscardCopy),
         (&["--swap", "web-copy"], Verb::SwapGuest),
         (&["--swap", "121", "--leave", "tank:120/vm-120-disk-2.raw"], Verb::SwapGuest),
     ]
@@ -265,6 +267,7 @@ async fn operator_jobs_name_the_guest_as_reported() {
         assert_eq!(payload.act.verb(), verb);
         if let Act::RebaseGuest(args) = &payload.act {
             assert_eq!(args.sha256.as_str(), "ab".repeat(32), "as the host reports it");
+            assert_eq!(args.leaves, LeftBehind::Unlisted, "nothing is reported of its root disk");
             let shown = stderr(&output);
             assert!(shown.contains("Stays behind") && shown.contains("web-former"), "{shown}");
         }
@@ -276,17 +279,22 @@ async fn operator_jobs_name_the_guest_as_reported() {
         assert_eq!(tier, act.contains(&"--tier").then_some(Tier::OffSite), "{act:?}");
         assert!(serde_json::to_string(&payload.target).unwrap().contains("vm-120-disk-0.raw"));
     }
-    assert_eq!(sign(9, "web", &["--backup-now", "--loses", "newest"]).0.status.code(), Some(2));
-    assert_eq!(sign(9, "nobody", &["--backup-now"]).0.status.code(), Some(4));
-    assert_eq!(sign(9, "web", &["--backup-now", "--roll-back", "x"]).0.status.code(), Some(2));
-    assert_eq!(sign(9, "web", &["--restore", "/etc/passwd"]).0.status.code(), Some(2));
+    assert_eq!(sign(99, "web", &["--backup-now", "--loses", "newest"]).0.status.code(), Some(2));
+    assert_eq!(sign(99, "nobody", &["--backup-now"]).0.status.code(), Some(4));
+    assert_eq!(sign(99, "web", &["--backup-now", "--roll-back", "x"]).0.status.code(), Some(2));
+    assert_eq!(sign(99, "web", &["--restore", "/etc/passwd"]).0.status.code(), Some(2));
     for unsigned in ["2026.12.2", "2026.12.3"] {
-        let code = sign(9, "web", &["--rebase", unsigned]).0.status.code();
+        let code = sign(99, "web", &["--rebase", unsigned, "--leave-behind"]).0.status.code();
         assert_eq!(code, Some(4), "not approved, or not on the host: {unsigned}");
     }
-    assert_eq!(sign(9, "web", &["--swap", "web"]).0.status.code(), Some(4), "no copy");
-    assert_eq!(sign(9, "web", &["--roll-back", "x", "--tier", "local"]).0.status.code(), Some(2));
-    assert_eq!(sign(9, "web", &["--leave", "tank:120/vm-120-disk-2.raw"]).0.status.code(), Some(2));
+    assert_eq!(sign(99, "web", &["--discard", "web"]).0.status.code(), Some(4), "a guest is no copy");
+    let (oversight, nothing) = sign(99, "web", &["--rebase", "2026.12.1"]);
+    assert!(nothing.is_none() && oversight.status.code() == Some(5), "{}", stderr(&oversight));
+    assert!(stderr(&oversight).contains("--leave-behind"), "{}", stderr(&oversight));
+    assert_eq!(sign(99, "web", &["--backup-now", "--leave-behind"]).0.status.code(), Some(2));
+    assert_eq!(sign(99, "web", &["--swap", "web"]).0.status.code(), Some(4), "no copy");
+    assert_eq!(sign(99, "web", &["--roll-back", "x", "--tier", "local"]).0.status.code(), Some(2));
+    assert_eq!(sign(99, "web", &["--leave", "tank:120/vm-120-disk-2.raw"]).0.status.code(), Some(2));
 }
 
 /// What `agentd golden approve-request` writes, and what a person may mistake for it.

@@ -270,7 +270,7 @@ conditions! {
         "See why: `holdfast host show HOST`. On the host: `systemctl status UNIT`, `journalctl -u UNIT`.";
     TunnelTokenMissing = "TUNNEL_TOKEN_MISSING", Warning, [Tunnel], 0 s, Safe, Tunnel, NOTHING,
         "A tunnel waits for its token, which arrives by a signed job, as on a host that replaced a lost one.",
-        "Seal and sign it: `holdfast sign HOST --tunnel-token TUNNEL`.";
+        "Seal and sign it: `holdfast sign HOST --tunnel-token TUNNEL`; on a host that replaced a lost one with `--carry-over`.";
     UpdateHeld = "UPDATE_HELD", Warning, [Host Guest], 3600 s, Safe, Update, NOTHING,
         "A wanted version is not installed, and waits.",
         "The message names the cause; see `holdfast host show HOST`.";

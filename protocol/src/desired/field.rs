@@ -54,6 +54,7 @@ pub const FIELDS: &[(&str, Fate)] = &[
     // Bytes that an operator approved.
     ("controller.version", Fate::OneWay),
     ("controller.sha256", Fate::OneWay),
+    ("backup_before_exchange_h", Fate::CarriedOut),
     ("maintenance.security_upgrades", Fate::CarriedOut),
     ("maintenance.windows.at", Fate::CarriedOut),
     ("maintenance.windows.zone", Fate::CarriedOut),

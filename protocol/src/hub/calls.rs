@@ -1,28 +1,21 @@
-//! Calls of hosts, documents, jobs, operators and agents.
-
-use std::collections::BTreeMap;
+//! Calls of operators about hosts, documents, jobs and operators.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::api::{self, Answer, Method, Needed, Param, ParamLocation, SchemaOf, framed, of};
-use crate::checkin::{CheckinAnswer, CheckinRequest, WAIT_SECONDS_MAX};
 use crate::code::ErrorCode::{self, *};
-use crate::enrol::{Enrolled, EnrollmentAnswer, EnrollmentRequest, InviteRedemption, RenewRequest};
-use crate::escrow::{
-    EscrowFiles, EscrowFound, EscrowKept, EscrowList, EscrowNumber, EscrowOpened, EscrowProof, EscrowPut,
-    EscrowRead,
-};
-use crate::guest_audit::{GuestAuditKept, GuestAuditPut, GuestAuditView};
+use crate::escrow::{EscrowFiles, EscrowList, EscrowNumber, EscrowRead};
+use crate::filter::{GuestFilter, HostFilter};
+use crate::guest_audit::GuestAuditView;
 use crate::host_label::LabelChange;
 use crate::id::{EnrollmentRequestId, GuestUid, HostId, IdempotencyKey, JobId, OperatorName};
-use crate::job::Nonce;
 use crate::operator::{
     AuditEvidence, DesiredPut, DesiredVersion, EnrollmentApproval, EnrollmentRequestView, EventView,
-    HostDetail, HostView, InviteCreated, InviteRequest, JobDetail, JobSubmit, JobView, OperatorMade,
-    OperatorRequest, OperatorView, Page, UpdateWindowsPut, WhoAmI,
+    GuestOnHost, HostDetail, HostView, InviteCreated, InviteRequest, JobDetail, JobSubmit, JobView,
+    OperatorMade, OperatorRequest, OperatorView, Page, UpdateWindowsPut, WhoAmI,
 };
-use crate::restore::{Replacement, RestoreOrder, RestoreRedeem, RestoreRequest, Restored, WithdrawRequest};
-use crate::restore_certificate::{CertificateKept, CertificatePut, CertificateView};
+use crate::restore::{RestoreOrder, RestoreRequest, WithdrawRequest};
+use crate::restore_certificate::CertificateView;
 use crate::usage::{UsageSeries, UsageSpan};
 
 /// Who may call.
@@ -61,8 +54,6 @@ impl api::Caller for Caller {
 /// One call of the hub.
 pub type Call = api::Call<Caller>;
 
-type Probe = BTreeMap<String, String>;
-
 pub(super) const fn param(
     location: ParamLocation,
     name: &'static str,
@@ -81,10 +72,9 @@ pub(super) const KEY: Param = param(
 pub(super) const HOST: Param = param(ParamLocation::Path, "host", "id or name of a host", text);
 const GUEST: Param = param(ParamLocation::Path, "guest", "the uid of a guest", of::<GuestUid>);
 const REQUEST: Param = param(ParamLocation::Path, "id", "an enrollment request", of::<EnrollmentRequestId>);
-const JOB: Param = param(ParamLocation::Path, "job", "a signed job", of::<JobId>);
+pub(super) const JOB: Param = param(ParamLocation::Path, "job", "a signed job", of::<JobId>);
 pub(super) const NAME: Param = param(ParamLocation::Path, "name", "an operator", of::<OperatorName>);
-const NUMBER: Param = param(ParamLocation::Path, "number", "a version", of::<EscrowNumber>);
-const NONCE: Param = param(ParamLocation::Query, "nonce", "what the proof is made with", of::<Nonce>);
+pub(super) const NUMBER: Param = param(ParamLocation::Path, "number", "a version", of::<EscrowNumber>);
 const OF_HOST_NAME: Param = param(ParamLocation::Query, "host", "only this host, by its id or name", text);
 const SPAN: Param = param(ParamLocation::Query, "span", "how far back; `2h` by default", of::<UsageSpan>);
 const OF_GUEST: Param =
@@ -93,8 +83,10 @@ pub(super) const LIMIT: Param =
     param(ParamLocation::Query, "limit", "how many items a page has at most", number);
 pub(super) const CURSOR: Param = param(ParamLocation::Query, "cursor", "`next` of the page before", text);
 pub(super) const OF_HOST: Param = param(ParamLocation::Query, "host", "only of this host", of::<HostId>);
-const WAIT: Param =
-    param(ParamLocation::Query, "wait", "how long the answer may be held back until there is news", wait);
+const OF_HOSTS: Param =
+    param(ParamLocation::Query, "filter", "only these hosts: see `HostFilter`", of::<HostFilter>);
+const OF_GUESTS: Param =
+    param(ParamLocation::Query, "filter", "only these guests: see `GuestFilter`", of::<GuestFilter>);
 const SEEN: Param = param(
     ParamLocation::Header,
     "if-match",
@@ -110,25 +102,9 @@ fn number(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "integer", "minimum": 1 })
 }
 
-fn wait(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "pattern": "^[0-9]+s$", "description": format!("`0s` to `{WAIT_SECONDS_MAX}s`") })
-}
-
 pub(super) const fn get(path: &'static str, name: &'static str, does: &'static str, answer: Answer) -> Call {
     let (method, caller) = (Method::Get, Caller::Operator);
     Call { method, path, name, does, caller, parts: &[], body: None, answer, refusals: &[] }
-}
-
-/// A call of an agent.
-pub(super) const fn agent(
-    method: Method,
-    path: &'static str,
-    names: (&'static str, &'static str),
-    body: Option<(Needed, SchemaOf)>,
-    answer: SchemaOf,
-) -> Call {
-    let answer = Answer::Done(answer);
-    Call { method, caller: Caller::Agent, body, ..get(path, names.0, names.1, answer) }
 }
 
 /// A change by an operator.
@@ -152,173 +128,8 @@ pub(super) const fn change(
     }
 }
 
-/// Those of hosts, documents, jobs, operators and agents.
+/// Those of hosts, documents, jobs and operators.
 pub const CALLS: &[Call] = &[
-    Call {
-        caller: Caller::Anyone,
-        ..get("/healthz", "healthz", "Whether the hub runs.", Answer::Done(framed::<Probe>))
-    },
-    Call {
-        caller: Caller::Anyone,
-        ..get("/readyz", "readyz", "Whether the database answers.", Answer::Done(framed::<Probe>))
-    },
-    Call {
-        caller: Caller::Anyone,
-        ..get("/v1/openapi.json", "openapi", "This document.", Answer::Description)
-    },
-    Call {
-        method: Method::Post,
-        caller: Caller::Anyone,
-        body: Some((Needed::Always, of::<InviteRedemption>)),
-        refusals: &[Csr, InviteExpired, InviteUnknown, InviteUsed, NameTaken],
-        ..get("/v1/enroll", "enroll", "Trades an invite for a certificate.", Answer::Done(framed::<Enrolled>))
-    },
-    Call {
-        method: Method::Post,
-        caller: Caller::Anyone,
-        body: Some((Needed::Always, of::<EnrollmentRequest>)),
-        refusals: &[Csr, NameTaken, NotFound, PreconditionFailed, RateLimited, Refused],
-        ..get(
-            "/v1/enrollment-requests",
-            "requestEnrollment",
-            "Asks to be enrolled without an invite; a repeat asks how that stands.",
-            Answer::DoneOrTaken(framed::<EnrollmentAnswer>),
-        )
-    },
-    Call {
-        method: Method::Post,
-        caller: Caller::Anyone,
-        body: Some((Needed::Always, of::<RestoreRedeem>)),
-        refusals: &[Csr, InviteExpired, InviteUnknown, InviteUsed, InviteWithdrawn, NotYours, Revoked],
-        ..get(
-            "/v1/restore",
-            "restore",
-            "Trades a restore invite for the place of a lost host.",
-            Answer::Done(framed::<Restored>),
-        )
-    },
-    Call {
-        refusals: &[Csr],
-        ..agent(
-            Method::Post,
-            "/v1/renew",
-            ("renew", "Trades the present certificate for the next one."),
-            Some((Needed::Always, of::<RenewRequest>)),
-            framed::<Enrolled>,
-        )
-    },
-    Call {
-        parts: &[WAIT],
-        refusals: &[RateLimited],
-        ..agent(
-            Method::Post,
-            "/v1/agent/checkin",
-            ("checkIn", "Reports how the host is, and hears what it should be."),
-            Some((Needed::Always, of::<CheckinRequest>)),
-            framed::<CheckinAnswer>,
-        )
-    },
-    Call {
-        refusals: &[NotFound],
-        ..agent(
-            Method::Post,
-            "/v1/agent/replacement",
-            ("replacement", "By what order another machine took this one's place."),
-            None,
-            framed::<Replacement>,
-        )
-    },
-    Call {
-        refusals: &[
-            EscrowBroken,
-            ErrorCode::EscrowNumber,
-            EscrowOther,
-            EscrowTaken,
-            EscrowWork,
-            Quota,
-            RateLimited,
-        ],
-        ..agent(
-            Method::Put,
-            "/v1/agent/escrow",
-            ("putEscrow", "Leaves a version of the wrapped key."),
-            Some((Needed::Always, of::<EscrowPut>)),
-            framed::<EscrowKept>,
-        )
-    },
-    Call {
-        refusals: &[NotFound, NoticeUnset, RateLimited],
-        ..agent(
-            Method::Get,
-            "/v1/agent/escrow",
-            ("newestEscrow", "Reads the newest version. Its customer is notified."),
-            None,
-            framed::<EscrowFound>,
-        )
-    },
-    Call {
-        refusals: &[RateLimited],
-        ..agent(
-            Method::Get,
-            "/v1/agent/escrow/versions",
-            ("escrowVersions", "Lists the versions, without their bytes."),
-            None,
-            framed::<EscrowList>,
-        )
-    },
-    Call {
-        parts: &[NUMBER],
-        refusals: &[NotFound, NoticeUnset, RateLimited],
-        ..agent(
-            Method::Get,
-            "/v1/agent/escrow/versions/{number}",
-            ("escrowVersion", "Reads one version. Its customer is notified."),
-            None,
-            framed::<EscrowFound>,
-        )
-    },
-    Call {
-        parts: &[NUMBER, NONCE],
-        refusals: &[NotFound, RateLimited],
-        ..agent(
-            Method::Get,
-            "/v1/agent/escrow/versions/{number}/proof",
-            ("proveEscrow", "Has the hub prove that it holds a version, without reading it."),
-            None,
-            framed::<EscrowProof>,
-        )
-    },
-    Call {
-        parts: &[NUMBER],
-        refusals: &[NotFound, RateLimited],
-        ..agent(
-            Method::Post,
-            "/v1/agent/escrow/versions/{number}/opened",
-            ("escrowOpened", "Says that the holder of the code opened a version."),
-            Some((Needed::Always, of::<EscrowOpened>)),
-            framed::<EscrowKept>,
-        )
-    },
-    Call {
-        refusals: &[RateLimited, ErrorCode::RestoreCertificate, RestoreCertificateOld],
-        ..agent(
-            Method::Put,
-            "/v1/agent/restore-certificates",
-            ("putRestoreCertificate", "Has the restore certificate of a guest countersigned and kept."),
-            Some((Needed::Always, of::<CertificatePut>)),
-            framed::<CertificateKept>,
-        )
-    },
-    Call {
-        refusals: &[RateLimited],
-        ..agent(
-            Method::Put,
-            "/v1/agent/guest-audit",
-            ("putGuestAudit", "Keeps audit records about guests, and says how far the hub is."),
-            Some((Needed::Always, of::<GuestAuditPut>)),
-            framed::<GuestAuditKept>,
-        )
-    },
     get("/v1/whoami", "whoami", "Name and role of the token's operator.", Answer::Done(framed::<WhoAmI>)),
     Call {
         parts: &[KEY],
@@ -331,8 +142,23 @@ pub const CALLS: &[Call] = &[
         )
     },
     Call {
-        parts: &[LIMIT, CURSOR],
-        ..get("/v1/hosts", "hosts", "Hosts by name.", Answer::Done(framed::<Page<HostView>>))
+        parts: &[OF_HOST_NAME, OF_GUESTS, LIMIT, CURSOR],
+        refusals: &[NotFound],
+        ..get(
+            "/v1/guests",
+            "guests",
+            "Guests of hosts that were not let go, by host. A page may be shorter than its limit, and not the last.",
+            Answer::Done(framed::<Page<GuestOnHost>>),
+        )
+    },
+    Call {
+        parts: &[OF_HOSTS, LIMIT, CURSOR],
+        ..get(
+            "/v1/hosts",
+            "hosts",
+            "Hosts by name. With a filter, a page may be shorter than its limit, and not the last.",
+            Answer::Done(framed::<Page<HostView>>),
+        )
     },
     Call {
         parts: &[HOST],

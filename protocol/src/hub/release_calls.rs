@@ -1,12 +1,13 @@
 //! Calls of releases and their files.
 
-use super::calls::{Call, HOST, KEY, agent, change, get, param, text};
+use super::agent_calls::agent;
+use super::calls::{Call, HOST, KEY, change, get, param, text};
 use crate::api::{Answer, Method, Needed, Param, ParamLocation, framed, of};
 use crate::code::ErrorCode::*;
 use crate::job::act::Sha256Text;
 use crate::operator::Page;
 use crate::release::stored::{
-    ArtifactView, HostOffer, OfferRequest, ReleaseOffer, ReleaseText, ReleaseView, WithdrawnOffer,
+    ArtifactView, HostOffer, ImageOffer, OfferRequest, ReleaseOffer, ReleaseText, ReleaseView, WithdrawnOffer,
 };
 use crate::release::{SignedRelease, VersionNumber};
 use schemars::{JsonSchema as _, Schema, SchemaGenerator};
@@ -95,6 +96,16 @@ pub const CALLS: &[Call] = &[
             ),
             None,
             framed::<ReleaseOffer>,
+        )
+    },
+    Call {
+        refusals: &[RateLimited],
+        ..agent(
+            Method::Get,
+            "/v1/agent/image-offer",
+            ("agentImageOffer", "The golden image that a rollout brings to the host; none where it has it."),
+            None,
+            framed::<ImageOffer>,
         )
     },
     Call {

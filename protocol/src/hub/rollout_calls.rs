@@ -39,6 +39,11 @@ pub const CALLS: &[Call] = &[
     act("/v1/rollouts/{number}/start", "startRollout", "Opens the first wave."),
     act("/v1/rollouts/{number}/pause", "pauseRollout", "Stops it; nothing is offered."),
     act(
+        "/v1/rollouts/{number}/take-back",
+        "takeBackRollout",
+        "Stops it, and hosts that have the release on trial put the build before back.",
+    ),
+    act(
         "/v1/rollouts/{number}/resume",
         "resumeRollout",
         "Goes on with the open wave. Of a rollout that is held, the failures so far are accepted.",

@@ -17,7 +17,8 @@ use crate::measure::GuestMeasure;
 use crate::operation::OperationKind;
 use crate::pin::Pin;
 use crate::protection::{Protection, Tier};
-use crate::storage::{Approval, Sealed};
+use crate::root_disk::LeftBehind;
+use crate::storage::{Approval, Sealed, SealedCopies};
 use crate::text::texts;
 
 macro_rules! acts {
@@ -155,6 +156,11 @@ acts! {
     }
     /// Destroys a guest with its volumes.
     DestroyGuest = "destroy_guest", Guest {}
+    /// Destroys a copy of a guest with its volumes: a restored one, or what the guest was before a swap or a newer image.
+    DiscardCopy = "discard_copy", Guest {
+        /// The copy, as the operator saw it.
+        copy: SeenCopy,
+    }
     /// Lets a storage target go. It is refused while the only copy of something is on it.
     DetachStorage = "detach_storage", Host {
         /// What is approved, whole.
@@ -183,6 +189,9 @@ acts! {
         version: GoldenVersion,
         /// What its bytes hash to.
         sha256: Sha256Text,
+        /// What the operator knew of the data that stays behind. Data that is not covered prevents it.
+        #[serde(default, skip_serializing_if = "LeftBehind::is_nothing")]
+        leaves: LeftBehind,
     }
     /// Hands a bulk volume to another guest of the same customer. Both guests are stopped.
     ReassignVolume = "reassign_volume", Guest {
@@ -231,6 +240,9 @@ acts! {
         tunnel: TunnelName,
         /// The token, sealed for the host.
         sealed: Sealed,
+        /// The token again, sealed for operators: for a host that replaces this one.
+        #[serde(default, skip_serializing_if = "SealedCopies::is_empty")]
+        copies: SealedCopies,
     }
     /// Puts a restored copy of a guest in the guest's place. The replaced guest is kept.
     SwapGuest = "swap_guest", Guest {

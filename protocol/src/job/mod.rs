@@ -8,6 +8,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`act`] | what may be ordered, with its arguments |
+//! | [`all_hosts`] | the approval of an image for all hosts: the one text that names no host |
 //! | [`draft`] | the part of a payload that is the agent's to say |
 //! | [`envelope`] | a payload and its signatures on their way |
 //! | [`host`] | which host, as the signer knows it |
@@ -17,6 +18,7 @@
 //! | [`stamp`] | times, nonce and reason, in one spelling each |
 
 pub mod act;
+pub mod all_hosts;
 pub mod draft;
 pub mod envelope;
 pub mod host;
@@ -33,6 +35,7 @@ use crate::id::{HostId, JobId};
 use crate::json::{self, JsonError};
 
 pub use act::{Act, Verb};
+pub use all_hosts::{ImageApproval, Ordered};
 pub use draft::{Draft, Order};
 pub use envelope::SignedJob;
 pub use host::{HostFingerprint, SeenHost};
@@ -125,6 +128,15 @@ pub enum PayloadError {
         /// From its begin to its end.
         seconds: i64,
     },
+    /// The same of an approval for all hosts.
+    #[error(
+        "the approval is valid for {seconds} s; it must be 1 to {}: make it anew with a nearer end",
+        all_hosts::APPROVAL_LIFE_MAX_S
+    )]
+    ApprovalLife {
+        /// From its begin to its end.
+        seconds: i64,
+    },
 }
 
 impl PayloadError {
@@ -135,7 +147,7 @@ impl PayloadError {
             Self::Form(error) => error.code(),
             Self::Target { .. } => ErrorCode::TargetKind,
             Self::Spelling => ErrorCode::Range,
-            Self::Life { .. } => ErrorCode::JobLife,
+            Self::Life { .. } | Self::ApprovalLife { .. } => ErrorCode::JobLife,
         }
     }
 }
@@ -168,14 +180,7 @@ impl Payload {
             nonce: wire.nonce,
             reason: wire.reason,
         };
-        if payload.is_written_so(bytes) { Ok(payload) } else { Err(PayloadError::Spelling) }
-    }
-
-    /// Whether these bytes, but for spaces and the order of fields, are what this payload is written as.
-    fn is_written_so(&self, bytes: &[u8]) -> bool {
-        let value = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).ok();
-        let same = |text: String| text.as_bytes() == bytes || value(bytes) == value(text.as_bytes());
-        self.to_json().is_ok_and(same)
+        if is_spelled(bytes, payload.to_json()) { Ok(payload) } else { Err(PayloadError::Spelling) }
     }
 
     /// The text to sign: one line of JSON. The signer signs these bytes; no program writes them anew.
@@ -198,6 +203,13 @@ impl Payload {
             reason: self.reason.clone(),
         })
     }
+}
+
+/// Whether these bytes, but for spaces and the order of fields, are what their content is written as.
+fn is_spelled(bytes: &[u8], written: Result<String, serde_json::Error>) -> bool {
+    let value = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).ok();
+    let same = |text: String| text.as_bytes() == bytes || value(bytes) == value(text.as_bytes());
+    written.is_ok_and(same)
 }
 
 #[cfg(test)]

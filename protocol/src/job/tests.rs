@@ -88,9 +88,10 @@ fn every_verb_has_its_own_arguments_and_kind_of_target() {
             Verb::AttachStorage => format!(r#"{{"to":{}}}"#, storage("usb1")),
             Verb::DetachStorage => format!(r#"{{"from":{},"to":"disconnected"}}"#, storage("usb1")),
             Verb::BreakGlass => format!(r#"{{"way":"tunnel","minutes":30,"key":"ssh-ed25519 {}","customers":["acme"]}}"#, "A".repeat(68)),
-            Verb::SetTunnelToken => r#"{"tunnel":"cloudflared","sealed":"YWdlLWVuY3J5cHRpb24ub3JnL3YxCg=="}"#.to_owned(),
+            Verb::SetTunnelToken => r#"{"tunnel":"cloudflared","sealed":"YWdlLWVuY3J5cHRpb24ub3JnL3YxCg==","copies":["YWdlLWVuY3J5cHRpb24ub3JnL3YxCg=="]}"#.to_owned(),
             Verb::Cancel => r#"{"job":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01"}"#.to_owned(),
-            Verb::RebaseGuest => format!(r#"{{"version":"2026.11.2","sha256":"{sha}"}}"#),
+            Verb::DiscardCopy => r#"{"copy":{"vmid":301,"fingerprint":{"name":"web-1-former","volumes":["tank:301/vm-301-disk-0.raw"]}}}"#.to_owned(),
+            Verb::RebaseGuest => format!(r#"{{"version":"2026.11.2","sha256":"{sha}","leaves":{{"listed":["/srv/wiki"]}}}}"#),
             Verb::ReassignVolume => r#"{"volume":"tank:300/vm-300-disk-1.raw","to":{"uid":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a04","vmid":301,"fingerprint":{"name":"web-2","volumes":["tank:301/vm-301-disk-0.raw"]}}}"#.to_owned(),
             Verb::LoosenPolicy => {
                 let volumes = |kind: &str| format!(r#"{{"tiers":{{}},"volumes":[{{"name":"db","kind":{kind}}}]}}"#);

@@ -97,6 +97,7 @@ mod tests {
     use crate::local::window::STACKS_MAX;
     use crate::local::{BODY_BYTES_MAX, Hello};
     use crate::report::Health;
+    use crate::root_disk::{Coverage, ITEMS_MAX, RootDiskData, RootDiskItem, RootDiskKind};
 
     /// The longest names, and sentences of which each byte is escaped.
     #[test]
@@ -116,6 +117,11 @@ mod tests {
             why,
             snapshot: Some("a".repeat(40).parse().unwrap()),
         };
+        let item = RootDiskItem {
+            kind: RootDiskKind::DockerVolume,
+            path: format!("/{}", "a".repeat(95)).try_into().unwrap(),
+            bytes: u64::MAX,
+        };
         let hello = Hello {
             version: "1".repeat(64),
             health: Health::Starting,
@@ -124,6 +130,11 @@ mod tests {
             unwell: vec![one; STACKS_MAX],
             upgrade: Some(upgrade),
             restart_needed: Some(RestartNeeded { programs: vec!["\"".repeat(64); PROGRAMS_MAX] }),
+            root_disk: Some(RootDiskData {
+                at: Timestamp::UNIX_EPOCH,
+                coverage: Coverage::Partial,
+                items: vec![item; ITEMS_MAX],
+            }),
         };
         let bytes = serde_json::to_vec(&hello).unwrap();
         assert!(bytes.len() <= BODY_BYTES_MAX, "{} bytes", bytes.len());
@@ -139,6 +150,7 @@ mod tests {
             unwell: Vec::new(),
             upgrade: None,
             restart_needed: None,
+            root_disk: None,
         };
         assert_eq!(
             serde_json::to_string(&hello).unwrap(),

@@ -5,7 +5,7 @@
 //! | `POST /v1/rollouts` | [`RolloutRequest`] | [`RolloutView`], planned |
 //! | `GET /v1/rollouts` | | page of [`RolloutView`], newest first |
 //! | `GET /v1/rollouts/{number}` | | [`RolloutView`] |
-//! | `POST /v1/rollouts/{number}/start`, `pause`, `resume`, `abort` | | [`RolloutView`] |
+//! | `POST /v1/rollouts/{number}/start`, `pause`, `take-back`, `resume`, `abort` | | [`RolloutView`] |
 
 use std::num::NonZeroU32;
 
@@ -55,6 +55,8 @@ pub enum RolloutSubject {
     Agent,
     /// The guest agent in the guests of the hosts: the hub asks for it in the hosts' documents.
     GuestAgent,
+    /// A golden image: the hosts are offered it, and have it in their folder of images then. No guest is touched.
+    Golden,
 }
 
 impl RolloutSubject {

@@ -97,6 +97,50 @@ pub struct ReleaseOffer {
     /// None, where the host should stay as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<OfferedRelease>,
+    /// The release that the host reports to be on trial, where it is offered no more because it was stopped. The end of an
+    /// update window stops nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn: Option<WithdrawnRelease>,
+}
+
+/// A release that was offered to a host and was stopped since. A host that has it on trial puts the build before back; one
+/// that confirmed it keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WithdrawnRelease {
+    /// Its version.
+    pub version: VersionNumber,
+    /// SHA-256 of the signed manifest.
+    pub manifest_sha256: Sha256Text,
+    /// What stopped it.
+    pub reason: WithdrawalReason,
+}
+
+/// What stopped a release that was offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WithdrawalReason {
+    /// Its rollout is held, or goes back to another release.
+    Held,
+    /// Its rollout is paused, and a person said that trials are taken back.
+    Paused,
+    /// Its rollout was aborted.
+    Aborted,
+    /// An operator withdrew the offer to this host.
+    Operator,
+}
+
+impl WithdrawalReason {
+    /// As it is shown.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Held => "its rollout is held",
+            Self::Paused => "its rollout is paused",
+            Self::Aborted => "its rollout was aborted",
+            Self::Operator => "an operator withdrew the offer",
+        }
+    }
 }
 
 /// A release that a host is offered.
@@ -107,6 +151,25 @@ pub struct OfferedRelease {
     pub version: VersionNumber,
     /// SHA-256 of the signed manifest.
     pub manifest_sha256: Sha256Text,
+}
+
+/// The golden image that a rollout offers to the host that asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImageOffer {
+    /// None, where it is offered none, or has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<OfferedImage>,
+}
+
+/// An image that a host is offered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OfferedImage {
+    /// The release that brings it.
+    pub release: VersionNumber,
+    /// SHA-256 of its archive.
+    pub sha256: Sha256Text,
 }
 
 /// A release to be offered to a host.
@@ -129,7 +192,8 @@ pub struct HostOffer {
     pub at: Timestamp,
 }
 
-/// An offer that was taken back. A host that has fetched the release already may still install it.
+/// An offer that was taken back. A host that has the release on trial puts the build before back; one that has only
+/// fetched it may still begin the trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WithdrawnOffer {

@@ -20,12 +20,15 @@ pub struct AgentBuilds {
     /// The last release that failed its trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedRelease>,
+    /// The last release whose trial was ended because its offer was withdrawn. A new offer tries it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn: Option<FailedRelease>,
     /// The last release that was refused before a trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedRelease>,
 }
 
-/// A release that failed its trial on a host.
+/// A release whose trial on a host ended with the build before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailedRelease {

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 pub use approval::Approval;
 pub use backend::Backend;
 pub use recipient::HostRecipient;
-pub use sealed::Sealed;
+pub use sealed::{Sealed, SealedCopies};
 
 use crate::id::TargetName;
 

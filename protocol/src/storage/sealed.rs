@@ -66,3 +66,41 @@ impl From<Sealed> for String {
         sealed.0
     }
 }
+
+/// At most so many copies of one secret.
+pub const COPIES_MAX: usize = 4;
+
+/// One secret, sealed for several readers, each by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Vec<Sealed>", into = "Vec<Sealed>")]
+pub struct SealedCopies(#[schemars(length(max = 4))] Vec<Sealed>);
+
+impl SealedCopies {
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> std::slice::Iter<'_, Sealed> {
+        self.0.iter()
+    }
+}
+
+impl TryFrom<Vec<Sealed>> for SealedCopies {
+    type Error = &'static str;
+    fn try_from(copies: Vec<Sealed>) -> Result<Self, Self::Error> {
+        if copies.len() <= COPIES_MAX {
+            Ok(Self(copies))
+        } else {
+            Err("a secret has at most 4 sealed copies")
+        }
+    }
+}
+
+impl From<SealedCopies> for Vec<Sealed> {
+    fn from(copies: SealedCopies) -> Self {
+        copies.0
+    }
+}

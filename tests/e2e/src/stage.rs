@@ -23,7 +23,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 pub use agent::Failpoint;
-pub use golden::Golden;
+pub use golden::{Golden, ImageChange};
 pub use guest_program::Orders;
 pub use secrets::Secrets;
 pub use signer::make_key;
@@ -111,6 +111,12 @@ impl Stage {
     #[must_use]
     pub fn ground(&self) -> Ground {
         self.options.runtime.ground(&self.options.golden.version)
+    }
+
+    /// What guests are made from, unless a document names another image.
+    #[must_use]
+    pub const fn golden(&self) -> &Golden {
+        &self.options.golden
     }
 
     #[must_use]

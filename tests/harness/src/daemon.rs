@@ -134,6 +134,7 @@ async fn exchange(
             coverage: Coverage::Full,
             sections,
             usage: Vec::new(),
+            diagnostic: None,
         };
         pass(conductor, "report", Side::Before).await;
         let answer = hub.check_in(&request).await;

@@ -22,7 +22,7 @@ use hubd::domain::escrow_notice::Recipients;
 use hubd::domain::identity::Presented;
 use hubd::run::RunError;
 use hubd::settings::AlertSettings;
-use hubd::sqlite::WriterThread;
+use hubd::store::WriterThread;
 use hubd::task::delivery::ReceiverSet;
 use jiff::Timestamp;
 use net::client::Answer;

@@ -118,7 +118,7 @@ fn make(ground: Ground) -> Template {
         if let Some(operation) = operation(&world.kit) {
             let begin = Begin::With(ground.number(), Box::new(operation));
             let tone = Tone { speech: Speech::Hello, windows: Windows::NoOne };
-            match live(&world, &Conductor::undisturbed(), tone, begin).await {
+            match Box::pin(live(&world, &Conductor::undisturbed(), tone, begin)).await {
                 End::Came(done) if done.iter().all(|done| done.status() == Status::Done) => {}
                 End::Came(done) => panic!("{ground:?}: {}", done.iter().map(reported).collect::<String>()),
                 other => panic!("{ground:?}: {other:?}"),

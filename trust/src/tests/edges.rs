@@ -146,7 +146,11 @@ fn a_policy_is_as_long_as_it_may_be_and_asks_for_as_many_as_there_are() {
 fn without_a_policy_what_destroys_waits_and_is_counted() {
     for verb in Verb::ALL {
         let (delay_s, per_day) = match verb {
-            Verb::DeleteBackup | Verb::DestroyGuest | Verb::PolicyUpdate | Verb::Rollback => (600, 10),
+            Verb::DeleteBackup
+            | Verb::DestroyGuest
+            | Verb::DiscardCopy
+            | Verb::PolicyUpdate
+            | Verb::Rollback => (600, 10),
             Verb::LoosenPolicy => (600, 1_000),
             Verb::AttachStorage
             | Verb::BreakGlass

@@ -198,8 +198,19 @@ pub const ALL: &[Part] = &[
         root: Root::Needed,
         after: &["package", "images"],
         limit: minutes(25),
-        run: crate::host::run,
+        run: crate::host::life,
         // It waits most of its time.
+        load: 1,
+        ..ANYBODY
+    },
+    Part {
+        name: "releases",
+        suite: Suite::System,
+        shows: "a Debian whose agent takes releases, good and bad, from root and from the hub, through kills and power cuts",
+        root: Root::Needed,
+        after: &["package", "images"],
+        limit: minutes(25),
+        run: crate::host::releases,
         load: 1,
         ..ANYBODY
     },

@@ -70,7 +70,9 @@ pub fn tests() -> Result<()> {
     println!(
         "turn {turn} of the inputs that rotate; again: HOLDFAST_CI_TURN={turn} cargo nextest run --workspace -E 'test(NAME)'"
     );
-    let env = [("TMPDIR", memory.path().as_os_str()), ("HOLDFAST_CI_TURN", OsStr::new(&turn))];
+    let postgres = crate::postgres::unpacked_programs()?;
+    let mut env = vec![("TMPDIR", memory.path().as_os_str()), ("HOLDFAST_CI_TURN", OsStr::new(&turn))];
+    env.extend(postgres.as_ref().map(|programs| ("HOLDFAST_POSTGRES", programs.as_os_str())));
     let ran = built::run_tests(TESTS, &[], env);
     // Other parts of this run write a report of the same name.
     std::fs::copy(target().join("nextest/ci/junit.xml"), target().join("ci").join(REPORT))?;

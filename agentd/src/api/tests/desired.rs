@@ -178,7 +178,13 @@ async fn its_turn_is_reported_while_it_is_and_who_fetches_then_is_written_down()
     assert_eq!(on_trial(&world, &token).await, Some(TrialVerdict::Undecided), "until the operation ended");
     let progress = world.store.operation(update).await.unwrap().unwrap();
     world.store.append(&progress, Event::Finished, world.clock.now()).await.unwrap();
+    let trials = async || {
+        let records = world.store.records(Generation::new(2), world.clock.now()).await.unwrap();
+        records.controller_trials
+    };
+    assert_eq!(trials().await.len(), 1, "it did not hear the verdict yet");
     assert_eq!(on_trial(&world, &token).await, Some(TrialVerdict::TakeBack));
+    assert!(trials().await.is_empty(), "it did");
     assert_eq!(reported(&world, &token).await.trial, None, "who does not ask reads what it always read");
     let web = WEB.parse().unwrap();
     let sha256 = digest().try_into().unwrap();

@@ -3,13 +3,16 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
-use holdfast_protocol::release::stored::{ReleaseOffer, ReleaseText};
+use agent_slots::state::Content;
+use agent_slots::{Build, Slot, Trial};
+use holdfast_protocol::release::stored::{ReleaseOffer, ReleaseText, WithdrawalReason};
 use net::client::{Answer, Method};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::port::clock::RealClock;
 use crate::port::hub::{Line, Posted};
+use crate::port::part_file::PartFileError;
 use crate::task::enrolled_agent;
 
 const PROGRAM: &[u8] = &[7; 2_500_000];
@@ -23,6 +26,8 @@ struct Hubs {
     asked: Vec<String>,
     /// After so many parts the line breaks.
     breaks_after: Option<usize>,
+    /// It answers nothing.
+    silent: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -48,7 +53,7 @@ impl FakeHub {
         let manifest_sha256 = Sha256Text::of(&manifest);
         let mut hub = self.lock();
         let release = OfferedRelease { version: VersionNumber::new(version, 0, 0), manifest_sha256 };
-        hub.offer = ReleaseOffer { release: Some(release) };
+        hub.offer = ReleaseOffer { release: Some(release), withdrawn: None };
         hub.signed = SignedRelease { manifest, signatures: vec!["one".to_owned()] }.to_json().unwrap();
         hub.program = program.to_vec();
     }
@@ -62,6 +67,11 @@ impl Line for FakeHub {
     fn send<'a>(&'a self, method: Method, path: &'a str, _: Vec<u8>, _: Duration) -> Posted<'a> {
         assert_eq!(method, Method::GET);
         let hub = self.lock();
+        if hub.silent {
+            let gone = json!({ "code": "UNAVAILABLE", "message": "no" });
+            let answer = enrolled_agent::answer((503, Value::Null, gone));
+            return Box::pin(async move { Ok(answer) });
+        }
         let data = match path {
             "/v1/agent/release-offer" => serde_json::to_value(&hub.offer).unwrap(),
             path if path.starts_with("/v1/agent/releases/") => {
@@ -100,6 +110,7 @@ fn task(state: &Path, hub: &FakeHub) -> AgentUpdateTask {
         dial: Arc::new(move |_| Ok(Hub::over(Arc::new(line.clone()), "https://hub"))),
         updates: UpdateFolder::of(state),
         slots: || None,
+        withdrawal: watch::channel(None).0,
         restart: Arc::new(|| {}),
         clock,
     }
@@ -138,11 +149,66 @@ async fn what_is_not_offered_not_newer_or_not_what_was_offered_is_not_kept() {
     assert_eq!(task.round().await.unwrap(), Round::Nothing);
     hub.offers(7, b"program");
     hub.lock().program = b"PROGRAM".to_vec();
-    assert!(matches!(task.round().await, Err(UpdateError::Folder(UpdateFolderError::Digest { .. }))));
+    assert!(matches!(
+        task.round().await,
+        Err(UpdateError::Folder(UpdateFolderError::Part(PartFileError::Digest { .. })))
+    ));
     let signed = hub.lock().signed.clone();
     hub.offers(8, b"program");
     hub.lock().signed = signed;
     assert!(matches!(task.round().await, Err(UpdateError::OtherManifest { .. })));
     assert!(!task.updates.waits().unwrap());
     assert!(!state.path().join("update/agentd").exists());
+}
+
+/// The second release is on trial.
+fn on_trial() -> Option<SlotsState> {
+    let build = Build {
+        version: VersionNumber::new(2, 0, 0),
+        sha256: Sha256Text::of(b"two"),
+        manifest: Sha256Text::of(b"m2"),
+    };
+    let trial = Some(Trial { slot: Slot::A, starts_left: 2, reboots_left: 9, began: None });
+    Some(SlotsState { a: Content::Holds(build), trial, ..SlotsState::default() })
+}
+
+#[tokio::test]
+async fn the_gate_is_answered_what_the_hub_said_last_of_the_release_on_trial() {
+    let state = tempfile::tempdir().unwrap();
+    let hub = FakeHub::default();
+    let task = AgentUpdateTask { slots: on_trial, ..task(state.path(), &hub) };
+    assert_eq!(task.pause(), ASK_ON_TRIAL);
+    let kept = task.withdrawal.subscribe();
+    let said = || kept.borrow().clone().map(|ends| (ends.manifest, ends.reason));
+    let stops = |manifest: &[u8], reason| {
+        let manifest_sha256 = Sha256Text::of(manifest);
+        let version = VersionNumber::new(2, 0, 0);
+        hub.lock().offer.withdrawn = Some(WithdrawnRelease { version, manifest_sha256, reason });
+    };
+    // Nothing offered is no withdrawal: windows close, and releases are replaced.
+    assert_eq!((task.round().await.unwrap(), said()), (Round::Nothing, None));
+    stops(b"another edition", WithdrawalReason::Held);
+    assert_eq!((task.round().await.unwrap(), said()), (Round::Nothing, None));
+    stops(b"m2", WithdrawalReason::Held);
+    assert_eq!(task.round().await.unwrap(), Round::Nothing);
+    assert_eq!(said(), Some((Sha256Text::of(b"m2"), WithdrawalReason::Held)));
+    // A hub that does not answer takes nothing back, and one that goes on does.
+    hub.lock().silent = true;
+    assert!(matches!(task.round().await, Err(UpdateError::Hub(_))));
+    assert!(said().is_some());
+    hub.lock().silent = false;
+    hub.lock().offer.withdrawn = None;
+    assert_eq!((task.round().await.unwrap(), said()), (Round::Nothing, None));
+}
+
+#[tokio::test]
+async fn without_a_trial_nothing_is_withdrawn() {
+    let state = tempfile::tempdir().unwrap();
+    let hub = FakeHub::default();
+    let task = task(state.path(), &hub);
+    let (version, manifest_sha256) = (VersionNumber::new(2, 0, 0), Sha256Text::of(b"m2"));
+    let reason = WithdrawalReason::Aborted;
+    hub.lock().offer.withdrawn = Some(WithdrawnRelease { version, manifest_sha256, reason });
+    assert_eq!(task.round().await.unwrap(), Round::Nothing);
+    assert_eq!((task.withdrawal.borrow().clone(), task.pause()), (None, ASK_EVERY));
 }

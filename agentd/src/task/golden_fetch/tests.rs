@@ -18,6 +18,8 @@ const ARCHIVE: &[u8] = &[7; 2_500_000];
 #[derive(Debug, Default)]
 struct Hubs {
     signed: Option<String>,
+    /// What a rollout offers; an older hub does not know the question.
+    offer: Option<Value>,
     files: Vec<Vec<u8>>,
     asked: Vec<String>,
     breaks_after: Option<usize>,
@@ -64,6 +66,13 @@ impl FakeHub {
 impl Line for FakeHub {
     fn send<'a>(&'a self, method: Method, path: &'a str, _: Vec<u8>, _: Duration) -> Posted<'a> {
         assert_eq!(method, Method::GET);
+        if path == "/v1/agent/image-offer" {
+            let answer = match &self.lock().offer {
+                Some(offer) => (200, offer.clone(), Value::Null),
+                None => (404, Value::Null, json!({ "code": "NOT_FOUND", "message": "no such call" })),
+            };
+            return Box::pin(async move { Ok(enrolled_agent::answer(answer)) });
+        }
         assert!(path.starts_with("/v1/agent/artifacts/") && path.ends_with("/release"), "{path}");
         let answer = match &self.lock().signed {
             Some(signed) => {
@@ -138,6 +147,7 @@ fn world(state: &Path, hub: &FakeHub) -> World {
         folder: GoldenFolder::of(state),
         helper: Helper::at_socket(state.join("helper.sock")),
         trouble,
+        placed: None,
         clock: Arc::new(RealClock::start()),
     };
     World { task, trouble: said, view }
@@ -152,7 +162,7 @@ async fn an_approved_image_is_fetched_in_parts_and_given_to_root() {
     let state = tempfile::tempdir().unwrap();
     let hub = FakeHub::with("2026.11.1");
     hub.lock().breaks_after = Some(3);
-    let world = world(state.path(), &hub);
+    let mut world = world(state.path(), &hub);
     let seen = publisher(state.path(), Arc::new(Mutex::new(done("2026.11.1"))));
     assert_eq!(world.task.round().await, AFTER_FAILURE);
     assert!(said(&world).contains("golden 2026.11.1 is approved and was not fetched"), "{}", said(&world));
@@ -166,6 +176,7 @@ async fn an_approved_image_is_fetched_in_parts_and_given_to_root() {
     assert_eq!(asked.iter().filter(|range| range.starts_with("bytes=0-1048575")).count(), 1, "{asked:?}");
     assert_eq!(std::fs::read_dir(state.path().join("golden")).unwrap().count(), 0, "nothing stays");
     world.view.send_replace(Arc::default());
+    hub.lock().offer = Some(json!({}));
     let before = hub.lock().asked.len();
     assert_eq!(world.task.round().await, LOOK_EVERY);
     assert_eq!(hub.lock().asked.len(), before, "nothing is missing any more");
@@ -175,7 +186,7 @@ async fn an_approved_image_is_fetched_in_parts_and_given_to_root() {
 async fn what_keeps_an_image_away_is_reported_with_what_to_do() {
     let state = tempfile::tempdir().unwrap();
     let hub = FakeHub::with("2026.11.1");
-    let world = world(state.path(), &hub);
+    let mut world = world(state.path(), &hub);
     let signed = hub.lock().signed.take();
     world.task.round().await;
     assert!(said(&world).contains("no release at the hub has it"), "{}", said(&world));
@@ -208,7 +219,7 @@ fn refusal(code: &str) -> String {
 async fn bytes_that_were_released_as_another_version_are_not_fetched() {
     let state = tempfile::tempdir().unwrap();
     let hub = FakeHub::with("2026.11.7");
-    let world = world(state.path(), &hub);
+    let mut world = world(state.path(), &hub);
     world.task.round().await;
     assert!(said(&world).contains("has these bytes as image 2026.11.7"), "{}", said(&world));
     let archive_parts = hub.lock().asked.iter().filter(|range| range.ends_with("1048575")).count();
@@ -218,5 +229,50 @@ async fn bytes_that_were_released_as_another_version_are_not_fetched() {
     std::fs::write(state.path().join("golden/x.part"), "half").unwrap();
     world.view.send_replace(Arc::default());
     world.task.round().await;
+    assert_eq!(std::fs::read_dir(state.path().join("golden")).unwrap().count(), 1, "it may be of an offer");
+    hub.lock().offer = Some(json!({}));
+    world.task.round().await;
     assert_eq!(std::fs::read_dir(state.path().join("golden")).unwrap().count(), 0);
+}
+
+/// What a rollout offers needs no approval to be fetched; guests are made of what is approved.
+#[tokio::test]
+async fn an_offered_image_is_fetched_once() {
+    let state = tempfile::tempdir().unwrap();
+    let hub = FakeHub::with("2026.11.7");
+    let mut world = world(state.path(), &hub);
+    let digest = Sha256Text::of(ARCHIVE).as_str().to_owned();
+    let offer = json!({ "image": { "release": "2026.11.900", "sha256": digest } });
+    let here = |digest: &str| {
+        let section = json!({ "node": "pve", "proxmox_version": "9.2.11", "cpus": 1, "memory_bytes": 1,
+            "memory_used_bytes": 1, "storages": [],
+            "goldens": [{ "version": "2026.11.7", "sha256": digest, "status": "waiting" }] });
+        let host = Some(serde_json::from_value(section).unwrap());
+        Arc::new(HostSnapshot { host, ..HostSnapshot::default() })
+    };
+    let parts = || hub.lock().asked.len();
+    // Nothing is offered, or what is here already.
+    world.view.send_replace(here(&digest));
+    for nothing in [None, Some(json!({})), Some(offer.clone())] {
+        hub.lock().offer = nothing;
+        assert_eq!(world.task.round().await, LOOK_EVERY);
+    }
+    assert_eq!(parts(), 0);
+    // The host has another image; root is not there first, and what was fetched stays.
+    world.view.send_replace(here(&"ee".repeat(32)));
+    assert_eq!(world.task.round().await, AFTER_FAILURE);
+    assert!(said(&world).contains("release 2026.11.900 is offered and was not fetched"), "{}", said(&world));
+    let fetched = parts();
+    assert!(fetched > 0);
+    let seen = publisher(state.path(), Arc::new(Mutex::new(done("2026.11.7"))));
+    assert_eq!(world.task.round().await, LOOK_EVERY);
+    assert_eq!((said(&world).as_str(), seen.lock().unwrap().len()), ("", 3));
+    // Until the host reports it, the hub offers it on.
+    let placed = parts();
+    assert_eq!(world.task.round().await, LOOK_EVERY);
+    assert_eq!(parts(), placed, "it is not fetched again");
+    // The hub is away: that is no trouble of an image.
+    hub.lock().offer = None;
+    assert_eq!(world.task.round().await, LOOK_EVERY);
+    assert_eq!(said(&world), "");
 }

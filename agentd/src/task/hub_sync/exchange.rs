@@ -121,6 +121,7 @@ mod tests {
             poll_interval_s: 30.try_into().unwrap(),
             desired: None,
             jobs: Vec::new(),
+            orders: Vec::new(),
             audit_seen: 0,
             maintenance: None,
         }

@@ -36,6 +36,8 @@ struct FakeHub {
     document: Mutex<Option<String>>,
     /// Until when maintenance is announced.
     maintenance: Mutex<Option<Timestamp>>,
+    /// Work orders that the host has not spoken of.
+    orders: Mutex<Vec<Value>>,
     ca: Arc<Ca>,
 }
 
@@ -53,12 +55,16 @@ async fn check_in(State(hub): State<Arc<FakeHub>>, uri: Uri, body: Bytes) -> Jso
     let (sequence, held) = (request.sequence, request.held);
     hub.heard.send(request).await.unwrap();
     let document = hub.document.lock().unwrap().clone().filter(|_| held == Generation::NONE);
-    if document.is_none() && is_held {
+    let orders = hub.orders.lock().unwrap().clone();
+    if document.is_none() && is_held && orders.is_empty() {
         // Held open until the agent has something to say.
         std::future::pending::<()>().await;
     }
     let mut answer =
         json!({"acknowledged": sequence, "need": "changed", "poll_interval_s": 30, "desired": document});
+    if !orders.is_empty() {
+        answer["orders"] = json!(orders);
+    }
     if let Some(until) = *hub.maintenance.lock().unwrap() {
         answer["maintenance"] = json!({ "until": until });
     }
@@ -96,6 +102,7 @@ async fn world() -> World {
         heard: heard_tx,
         document: Mutex::new(None),
         maintenance: Mutex::new(None),
+        orders: Mutex::new(Vec::new()),
         ca: Arc::clone(&ca),
     });
     let router = Router::new()
@@ -192,7 +199,51 @@ async fn announced_maintenance_is_kept_with_what_ran_and_ended() {
         world.heard.close();
         stopper.stop();
     };
-    tokio::time::timeout(PATIENCE * 3, async { tokio::join!(sync.run(stop), story) }).await.expect("in time");
+    tokio::time::timeout(PATIENCE * 3, async { tokio::join!(Box::pin(sync.run(stop)), story) })
+        .await
+        .expect("in time");
+}
+
+/// Taken once, however often the hub repeats it; its text goes until the hub has it.
+#[tokio::test]
+async fn an_order_is_taken_once_and_its_text_goes_once() {
+    use holdfast_protocol::work_order::{DiagnosticName, OrderResult};
+    let mut world = world().await;
+    let id = uuid::Uuid::from_u128(5);
+    let text = r#"{"act":{"kind":"collect_diagnostics","name":"locks"},"expires_at":"2126-12-01T00:00:00Z"}"#;
+    world.hub.orders.lock().unwrap().push(json!({ "id": id, "call": "carry_out", "text": text }));
+    let (stopper, stop) = stop::pair();
+    let sync = world.sync.take().unwrap();
+    let store = world.store.clone();
+    let mut changes = store.changes();
+    let story = async {
+        changes.wait_for(|changes| changes.requests == 1).await.unwrap();
+        next(&mut world.heard).await;
+        let again = next(&mut world.heard).await;
+        assert!(again.diagnostic.is_none(), "nothing was read yet");
+        assert_eq!(store.open_readings().await.unwrap().len(), 1, "the repeat is the same order");
+        world.hub.orders.lock().unwrap().clear();
+        let result = OrderResult::Diagnostics { name: DiagnosticName::Locks, bytes: 8 };
+        let outcome = Ok((result, Some("no locks".to_owned())));
+        store
+            .settle_reading(id.to_string().parse().unwrap(), outcome, RealClock::start().now())
+            .await
+            .unwrap();
+        world.sections.send_replace(Arc::new(Sections { guests: Some(Vec::new()), ..Sections::default() }));
+        let mut sent = next(&mut world.heard).await;
+        while sent.diagnostic.is_none() {
+            sent = next(&mut world.heard).await;
+        }
+        assert_eq!(sent.diagnostic.unwrap().text, "no locks");
+        // The one after it comes once the answer was heard.
+        let after = next(&mut world.heard).await;
+        assert!(after.diagnostic.is_none());
+        assert_eq!(store.waiting_text().await.unwrap(), None);
+        world.heard.close();
+        stopper.stop();
+    };
+    let both = Box::pin(async { tokio::join!(sync.run(stop), story) });
+    tokio::time::timeout(PATIENCE * 3, both).await.expect("in time");
 }
 
 #[tokio::test]

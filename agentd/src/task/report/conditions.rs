@@ -70,6 +70,12 @@ impl ConditionMemory {
         self.last = Some(next);
         Some(set)
     }
+
+    /// Whether those of the last report could not be kept, although the disk takes writes: another program may have held
+    /// the lock of the records.
+    pub(super) fn wait_to_be_kept(&self, store: &Store) -> bool {
+        self.stored == StoredCopy::Older && store.refusal().is_none()
+    }
 }
 
 /// Whether the same conditions hold since the same times. Their sentences may differ.

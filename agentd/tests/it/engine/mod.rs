@@ -83,4 +83,5 @@ mod swap;
 mod update;
 mod usage;
 mod window;
+mod work_orders;
 mod world;

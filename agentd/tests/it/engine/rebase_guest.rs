@@ -11,11 +11,11 @@ use agentd::model::records::{BackupWhy, CopyStage, Origin, Place, VolumeId};
 use agentd::model::token_reuse::PresentedToken;
 use agentd::operation::log::Status;
 use agentd::operation::rebase_guest::{DataVolume, GuestSizes, Successor};
-use agentd::operation::{Backup, Image, Operation, RebaseGuest, Stop, VmidRequest};
+use agentd::operation::{Backup, DiscardCopy, Image, Operation, RebaseGuest, Stop, VmidRequest};
 use agentd::port::pve::config::Switch;
 use agentd::port::pve::read::Power;
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::id::JobId;
+use holdfast_protocol::id::{JobId, OperationId};
 use holdfast_protocol::secret::TokenHash;
 use pve_sim::fault::admin::{Edit, apply};
 
@@ -167,6 +167,54 @@ async fn a_guest_comes_to_a_newer_image_with_its_volumes_and_the_former_is_kept(
         ports.store.backups(uid(1), 10).await.unwrap().iter().map(|backup| backup.vmid.number()).collect();
     assert_eq!(numbers.iter().filter(|number| **number == 300).count(), 2, "{numbers:?}");
     assert_eq!(numbers.iter().filter(|number| **number == 301).count(), 1, "{numbers:?}");
+    ports.store.verify_audit().await.unwrap();
+}
+
+/// The end of what was kept, as an operator saw it.
+fn discard(made_by: OperationId) -> Operation {
+    let state = |number: u32, name: &str, volumes: BTreeSet<VolumeId>| SignedState {
+        uid: uid(1),
+        vmid: vmid(number),
+        name: name.parse().unwrap(),
+        volumes,
+    };
+    let copy = Box::new(state(300, "web-1-former", [disk(0)].into()));
+    let guest = state(301, "web-1", BTreeSet::new());
+    let warrant =
+        Warrant::for_tests(JobId::new(uuid::Uuid::from_u128(10)), Allows::DiscardCopy { copy }, guest);
+    Operation::DiscardCopy(Box::new(DiscardCopy::new(warrant, made_by).unwrap()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_kept_ends_by_its_own_signature_and_the_guest_stays() {
+    let world = World::start().await;
+    let ports = with_data(&world).await;
+    let controllers = Controllers::start(&ports);
+    let rebased = end(&ports, 3, rebase(&world, false)).await;
+    drop(controllers);
+    assert_eq!(rebased.status(), Status::Done, "{}", reported(&rebased));
+    let place = || async { ports.store.guest(uid(1)).await.unwrap().unwrap().place };
+    let (was, kept) = (place().await, ports.pve.guest_config(vmid(300)).await.unwrap());
+
+    // By another operation's mark, and while somebody runs it: nothing is done, and nobody has to look at the guest.
+    let others = end(&ports, 4, discard(OperationId::new(uuid::Uuid::from_u128(99)))).await;
+    assert_eq!(others.status(), Status::Undone, "{}", reported(&others));
+    apply(&world.sim.node, &Edit::Start { vmid: 300 }).unwrap();
+    let runs = end(&ports, 5, discard(rebased.id)).await;
+    assert_eq!(runs.status(), Status::Undone, "{}", reported(&runs));
+    apply(&world.sim.node, &Edit::Stop { vmid: 300 }).unwrap();
+    assert_eq!(ports.pve.guest_config(vmid(300)).await.unwrap().digest, kept.digest);
+
+    let done = end(&ports, 6, discard(rebased.id)).await;
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
+    assert!(!world.guests().contains_key("300.conf"), "{:?}", world.guests());
+    assert_eq!(world.disks().iter().filter(|disk| disk.contains("-300-")).count(), 0);
+    assert_eq!(place().await, was, "the guest is where it was");
+    assert_eq!(ports.store.copies().await.unwrap(), []);
+    assert_eq!(
+        (data(&world, &ports, 301).await, power(&ports, 301).await),
+        (texts(&ALL[1..]), Power::Running)
+    );
     ports.store.verify_audit().await.unwrap();
 }
 

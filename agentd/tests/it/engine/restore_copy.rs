@@ -454,7 +454,7 @@ async fn the_loop_reports_of_a_copy_and_never_touches_it() {
         .await;
     let report = reported.guests.iter().find(|report| report.vmid == Some(vmid(301))).unwrap();
     assert_eq!((report.uid, report.name.as_str()), (None, "web-1-copy"));
-    assert!(report.conditions[0].message.contains("pct destroy 301"), "{report:#?}");
+    assert!(report.conditions[0].message.contains("--discard 301"), "{report:#?}");
     assert!(reported.problems.is_empty(), "{:#?}", reported.problems);
 
     // Its guest falls over: it is its guest that is started again.

@@ -93,6 +93,27 @@ async fn a_controller_that_comes_up_stays() {
     agent.stop().await;
 }
 
+/// The one of its making is of a guest in which nothing ran.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_is_taken_before_the_exchange_where_the_document_asks_for_one() {
+    let world = World::start().await;
+    let careful = DesiredGuest { backup_before_exchange_h: Some(24.try_into().unwrap()), ..hot() };
+    let (agent, goal, update) = in_the_turn_of(&world, careful).await;
+    let views = agent.ports.store.operation_views(20).await.unwrap();
+    let backups: Vec<OperationStatus> =
+        views.iter().filter(|view| view.kind == OperationKind::Backup).map(|view| view.status).collect();
+    assert_eq!(backups, [OperationStatus::Done]);
+    let on_trial = async || {
+        let records = agent.ports.store.records(Generation::NONE, agent.ports.clock.now()).await.unwrap();
+        records.controller_trials.len()
+    };
+    assert_eq!(speaking(&agent, &goal, Health::Well, update).await, OperationStatus::Done);
+    assert_eq!(on_trial().await, 1, "it did not hear the verdict yet");
+    let confirmed = agent.ports.store.trial_of(hot().uid, sha256(&goal)).await.unwrap();
+    assert_eq!((confirmed, on_trial().await), (TrialVerdict::Confirmed, 0));
+    agent.stop().await;
+}
+
 fn says(agent: &Agent, goal: &DesiredController, health: Health) -> HelloRecord {
     HelloRecord {
         reported: Default::default(),

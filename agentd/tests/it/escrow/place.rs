@@ -107,7 +107,13 @@ impl Place {
             heavy: heavy.clone(),
             clock: Arc::clone(&as_clock),
         };
+        let reader = agentd::task::diagnostics::Reader {
+            sections: sections.clone(),
+            tasks: Arc::new(|| Box::pin(async { Ok(Vec::new()) })),
+            clock: Arc::clone(&as_clock),
+        };
         let task = StatusTask {
+            reader,
             host: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
             own: holdfast_protocol::job::SeenHost {
                 name: "box7".parse().unwrap(),
@@ -120,6 +126,7 @@ impl Place {
             local_api: ([127, 0, 0, 1], 1).into(),
             handed: HandOverFolder::of(&state),
             sections,
+            withdrawal: watch::channel(None).1,
             metrics,
             view: watch::channel(Arc::new(HostSnapshot::default())).1,
             lines: watch::channel(ProgressLines::new()).1,

@@ -80,7 +80,8 @@ pub(super) fn next_steps(handover: &HandOver) -> String {
     text + "Next: start the agent (systemctl enable --now agentd), then `agentd enroll --take-up`: its guests are written down as \
             lost and come back from their off-site backups. `agentd storage recover-key` opens the wrapped key with the code on \
             the sheet and seals it to this box: an operator puts that into the document and signs for the off-site target. Name \
-            the goldens, too.\n"
+            the goldens, too. Tunnels wait for their tokens: `holdfast sign HOST --tunnel-token TUNNEL --carry-over IDENTITY` \
+            carries them over.\n"
 }
 
 /// Has the running agent write down the lost host's guests, which come back then, and take documents again.

@@ -127,7 +127,8 @@ async fn an_invite_is_shown_again_with_the_same_key() {
 async fn a_request_is_repeated_until_it_is_approved() {
     let world = World::new(&[HubReply::Pending, HubReply::Pending, HubReply::Welcome]).await;
     let claimed_name = "pve1".parse().unwrap();
-    let identity = request_enrollment(&world.folder(), &world.base, world.pin(), claimed_name).await.unwrap();
+    let identity =
+        request_enrollment(&world.folder(), &world.base, world.pin(), claimed_name, None).await.unwrap();
     assert_eq!(identity.enrolled.host_name.as_str(), "box7");
     assert_eq!(world.keys().len(), 3);
 }
@@ -137,6 +138,20 @@ async fn a_request_that_is_refused_for_good_ends() {
     let world = World::new(&[HubReply::Pending, HubReply::Refused]).await;
     let claimed_name = "pve1".parse().unwrap();
     let error =
-        request_enrollment(&world.folder(), &world.base, world.pin(), claimed_name).await.unwrap_err();
+        request_enrollment(&world.folder(), &world.base, world.pin(), claimed_name, None).await.unwrap_err();
     assert!(matches!(error, EnrollError::Hub(HubError::Refused { .. })), "{error:?}");
+}
+
+/// Key and epoch are made before the request, and are those that the agent starts with.
+#[test]
+fn a_request_names_what_a_first_order_is_sealed_and_signed_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let first = sealing(dir.path(), &runtime).unwrap();
+    assert_eq!(sealing(dir.path(), &runtime), Some(first.clone()), "asked again, it is the same");
+    assert_eq!(first.recipient, host_key::open(dir.path()).unwrap().recipient().unwrap());
+    let store = Store::open(dir.path(), RealClock::start().now()).unwrap();
+    assert_eq!(runtime.block_on(store.trust_section()).unwrap().epoch, first.epoch);
+    // An agent that runs holds its records: the request goes without.
+    assert_eq!(sealing(dir.path(), &runtime), None);
 }

@@ -19,7 +19,7 @@ use holdfast_trust::limits::BackupLimits;
 use holdfast_trust::operators::OperatorsError;
 use holdfast_trust::policy::{Lane, PolicyError};
 use holdfast_trust::scope::{Binding, Here, NotHere, binding, meant_for, timely, timely_until};
-use holdfast_trust::{Accepted, Operators, Policy, Refused, Roster};
+use holdfast_trust::{Accepted, Operators, Policy, Reach, Refused, Roster};
 use jiff::{SignedDuration, Timestamp};
 
 use super::change_limit;
@@ -197,10 +197,14 @@ pub fn judge(
 ) -> Result<Accepted, TurnedAway> {
     let signed = SignedJob::parse(text.as_bytes())?;
     let roster = roster.ok_or(TurnedAway::NoOperators)?;
-    let job = roster.accept(&signed, here.now)?;
+    let job = roster.accept_here(&signed, here)?;
     timely(job.payload(), here)?;
     let payload = job.payload();
-    meant_for(payload, own)?;
+    match job.reach() {
+        Reach::OneHost => meant_for(payload, own)?,
+        // It names no host, and is the approval of an image by its type.
+        Reach::AllHosts => {}
+    }
     bound(payload)?;
     if payload.job_id != left {
         return Err(TurnedAway::Id { job: payload.job_id, left });
@@ -265,7 +269,7 @@ pub fn when_due(
     roster: &Roster,
     here: &Here,
 ) -> Result<Accepted, TurnedAway> {
-    let job = roster.accept(signed, here.now)?;
+    let job = roster.accept_here(signed, here)?;
     let ends = job.payload().expires_at.at();
     let end = if due_at < ends { ends } else { due_at.checked_add(LATE).unwrap_or(Timestamp::MAX) };
     timely_until(job.payload(), here, end)?;

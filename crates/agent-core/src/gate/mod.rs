@@ -101,6 +101,8 @@ pub enum Effect {
     // What loses data, or its protection, or lets strange code see it.
     /// Destroys a guest.
     DestroyGuest,
+    /// Destroys a copy of a guest: a restored one, or what the guest was before.
+    DiscardCopy,
     /// Deletes a backup that the retention in force keeps.
     DeleteBackup,
     /// Takes a volume from one guest and gives it to another of the same customer.
@@ -182,6 +184,9 @@ pub enum Provenance {
     Schedule,
     /// A job whose signature was checked.
     SignedJob,
+    /// An order of the hub without a signature. It passes what no schedule would need a signature for, and of that only
+    /// what orders are for.
+    WorkOrder,
     /// Recovery after a crash or a failed step, by the journal of this operation.
     Journal(OperationId),
     /// The agent's record of scratch guests.
@@ -222,10 +227,21 @@ pub enum Verdict {
 #[must_use]
 pub fn gate(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict {
     match base(effect, provenance, approved) {
+        Verdict::Free if provenance == Provenance::WorkOrder && !is_for_orders(effect) => {
+            Verdict::Forbidden("no work order does this: sign a job for it")
+        }
         // A checked signature is for exactly its target; the provenance says that it was checked.
         Verdict::NeedsSignature(_) if provenance == Provenance::SignedJob => Verdict::Free,
         verdict => verdict,
     }
+}
+
+/// What a stolen hub may order. Each of these has a limit of its own.
+const fn is_for_orders(effect: &Effect) -> bool {
+    matches!(
+        effect,
+        Effect::Backup | Effect::Snapshot | Effect::TryBackup | Effect::StopOrRestart | Effect::Start
+    )
 }
 
 fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict {
@@ -264,6 +280,7 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::RollBack(RollBack::Itself(guest)) if provenance == Provenance::LocalApi(*guest) => Free,
         Effect::RollBack(_) => NeedsSignature("what was written since the snapshot would be lost"),
         Effect::DestroyGuest | Effect::ShrinkDisk => NeedsSignature("customer data would be lost"),
+        Effect::DiscardCopy => NeedsSignature("what was kept of a guest would be lost"),
         Effect::DeleteBackup => NeedsSignature("a backup would be lost that is kept"),
         Effect::ReassignVolume => NeedsSignature("a guest would lose a volume to another"),
         Effect::SwapGuest => NeedsSignature("a guest would go back to an earlier state"),

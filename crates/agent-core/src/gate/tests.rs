@@ -52,6 +52,7 @@ fn effects() -> Vec<Effect> {
         Effect::RollBack(RollBack::ItselfWithBulk),
         Effect::RollBack(RollBack::Other),
         Effect::DestroyGuest,
+        Effect::DiscardCopy,
         Effect::DeleteBackup,
         Effect::ReassignVolume,
         Effect::SwapGuest,
@@ -70,12 +71,13 @@ fn effects() -> Vec<Effect> {
     ]
 }
 
-fn roads() -> [(&'static str, Provenance); 8] {
+fn roads() -> [(&'static str, Provenance); 9] {
     [
         ("document", Provenance::Document),
         ("local-api", Provenance::LocalApi(GuestUid::new(uuid::Uuid::nil()))),
         ("schedule", Provenance::Schedule),
         ("signed-job", Provenance::SignedJob),
+        ("work-order", Provenance::WorkOrder),
         ("journal", Provenance::Journal(operation(1))),
         ("scratch-record", Provenance::ScratchRecord),
         ("update", Provenance::Update),
@@ -117,6 +119,18 @@ fn no_road_opens_what_is_forbidden_and_only_a_signature_opens_what_needs_one() {
             Verdict::Free => {}
         }
     }
+}
+
+#[test]
+fn a_work_order_passes_five_effects_and_none_that_a_schedule_may_not_have() {
+    let free = |road| move |effect: &Effect| gate(effect, road, &approved()) == Verdict::Free;
+    let mut all = effects();
+    all.push(Effect::TryBackup);
+    let ordered: Vec<Effect> =
+        all.iter().filter(|effect| free(Provenance::WorkOrder)(effect)).cloned().collect();
+    let wanted = [Effect::Start, Effect::Snapshot, Effect::Backup, Effect::StopOrRestart, Effect::TryBackup];
+    assert_eq!(ordered, wanted);
+    assert!(ordered.iter().all(free(Provenance::Schedule)));
 }
 
 /// What may be ordered by a signature: to what, by how many, after what delay, how often.

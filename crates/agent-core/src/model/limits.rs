@@ -1,6 +1,7 @@
 //! Every bound of the engine, with its arithmetic.
 
 use holdfast_protocol::operation::OperationKind;
+use holdfast_protocol::work_order::OrderAct;
 
 /// Restores and backups at once on one host: each reads and writes a whole archive; two keep a disk busy without making
 /// either much slower.
@@ -68,6 +69,7 @@ pub const fn asked_per_day(kind: OperationKind) -> u32 {
         OperationKind::AdoptGuest
         | OperationKind::AttachVolume
         | OperationKind::Destroy
+        | OperationKind::DiscardCopy
         | OperationKind::Grow
         | OperationKind::ReassignVolume
         | OperationKind::RebaseGuest
@@ -75,6 +77,7 @@ pub const fn asked_per_day(kind: OperationKind) -> u32 {
         | OperationKind::PruneBackup
         | OperationKind::Reconfigure
         | OperationKind::RestoreCopy
+        | OperationKind::RestartGuest
         | OperationKind::RestoreTest
         | OperationKind::Start
         | OperationKind::Stop
@@ -334,5 +337,43 @@ mod tests {
     fn waits_double_up_to_an_hour() {
         assert_eq!([1, 2, 3, 4].map(retry_after_s), [15, 30, 60, 120]);
         assert_eq!(retry_after_s(u32::MAX), RETRY_MAX_S);
+    }
+}
+
+/// Work orders that have not ended, on a whole host and of one guest. The hub's own bounds are the same.
+pub const ORDERS_OPEN_MAX: u32 = 64;
+pub const ORDERS_OPEN_PER_GUEST: u32 = 4;
+
+/// How long an order may wait, whatever the hub says.
+pub const ORDER_LIFE_MAX: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
+
+/// Work orders that ended and are kept. All budgets of a day together let fewer be taken.
+pub const ORDERS_KEPT: u32 = 2_000;
+
+/// Orders that were turned away and are kept for the report.
+pub const ORDERS_REFUSED_KEPT: u32 = 64;
+
+/// How often something may be ordered: the window in hours, how often for one guest, and for the whole host. A stolen hub
+/// orders no more than this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderBudget {
+    pub hours: i64,
+    pub per_guest: u32,
+    pub per_host: u32,
+}
+
+/// Backups as many as a guest may ask for itself; a restart costs each guest's users half a minute, so six an hour is
+/// more than a person needs, and twenty an hour are not every guest of a large host; a test reads and writes a whole archive.
+#[must_use]
+pub const fn order_budget(act: &OrderAct) -> OrderBudget {
+    match act {
+        OrderAct::BackupNow { .. } => {
+            OrderBudget { hours: 24, per_guest: ASKED_BACKUPS_PER_DAY, per_host: 120 }
+        }
+        OrderAct::Snapshot { .. } => OrderBudget { hours: 24, per_guest: 12, per_host: 120 },
+        OrderAct::RestartGuest { .. } => OrderBudget { hours: 1, per_guest: 6, per_host: 20 },
+        OrderAct::RestoreTestNow { .. } => OrderBudget { hours: 24, per_guest: 4, per_host: 24 },
+        OrderAct::Refresh {} => OrderBudget { hours: 1, per_guest: 20, per_host: 20 },
+        OrderAct::CollectDiagnostics { .. } => OrderBudget { hours: 1, per_guest: 20, per_host: 20 },
     }
 }

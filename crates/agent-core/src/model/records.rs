@@ -14,6 +14,7 @@ use holdfast_protocol::local::window::{DownStack, Label};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::protection::{Consistency, Protection, Schedule, Tier, Took};
 use holdfast_protocol::report::Health;
+use holdfast_protocol::root_disk::RootDiskData;
 use holdfast_trust::limits::BackupLimits;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -130,6 +131,9 @@ pub struct ReportedConditions {
     /// What only a restart brings into use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart_needed: Option<RestartNeeded>,
+    /// Data on the root disk outside of volumes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_disk: Option<RootDiskData>,
 }
 
 /// A snapshot that one of our operations made and that exists.
@@ -160,7 +164,7 @@ pub enum TakenBy {
     Guest,
     /// The agent, before something that may go wrong.
     Agent,
-    /// An operator's job.
+    /// An operator, by a job or a work order.
     Job,
     /// The guest's policy.
     Schedule,
@@ -181,6 +185,8 @@ pub struct RestoredCopyRecord {
     pub origin: Origin,
     /// How far it is.
     pub stage: CopyStage,
+    /// When the operation that put it there ended, where that is known.
+    pub since: Option<Timestamp>,
 }
 
 /// How a copy of a guest was made.
@@ -259,6 +265,15 @@ pub enum ControllerOutcome {
     Bad,
     /// No controller was heard in the guest after it was fetched.
     Silent,
+}
+
+/// A controller that a guest fetched so lately that it may run it on trial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerTrial {
+    pub guest: GuestUid,
+    pub sha256: Sha256Hex,
+    /// By then the guest put its previous one back, whatever it heard.
+    pub until: Timestamp,
 }
 
 /// A controller that did not come up in a guest of this host.
@@ -346,6 +361,8 @@ pub struct Records {
     pub releases: Vec<ReleaseRecord>,
     /// Controllers that did not come up here, sorted by build and guest.
     pub controller_verdicts: Vec<ControllerVerdict>,
+    /// Controllers that guests may run on trial, and did not hear the verdict on from this run of the agent.
+    pub controller_trials: Vec<ControllerTrial>,
     /// What guests asked for and wait for, oldest first.
     pub requests: Vec<QueuedRequest>,
     /// How many backups each guest asked for lately that were not due, those that wait included.

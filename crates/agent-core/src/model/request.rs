@@ -1,4 +1,4 @@
-//! Requests of guests, as recorded before the answer.
+//! Requests of guests and work orders, as recorded before the answer.
 //!
 //! A request's id is the id of the operation it becomes, so one request has at most one operation (I2). The caller
 //! follows one id from the first answer to the end.
@@ -7,6 +7,7 @@ use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{GuestUid, OperationId, SnapshotName};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::protection::Tier;
+use holdfast_protocol::work_order::RestartTiming;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +52,52 @@ pub enum Ask {
         /// How long they may stand still: the bound that is reported is the bound that is granted.
         bound: QuiesceBound,
     },
+    /// What the hub ordered. It is not the guest's request, and does not count as one.
+    Ordered(Ordered),
+}
+
+/// A work order that becomes an operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ordered {
+    pub act: OrderedAct,
+    /// It does not begin at or after this.
+    pub expires_at: Timestamp,
+}
+
+/// What a work order that becomes an operation is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum OrderedAct {
+    Backup {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tier: Option<Tier>,
+    },
+    Snapshot {
+        name: SnapshotName,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        keep_s: Option<u32>,
+    },
+    Restart {
+        timing: RestartTiming,
+    },
+    RestoreTest {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tier: Option<Tier>,
+    },
+}
+
+impl OrderedAct {
+    /// The kind of operation it becomes.
+    #[must_use]
+    pub const fn kind(&self) -> OperationKind {
+        match self {
+            Self::Backup { .. } => OperationKind::Backup,
+            Self::Snapshot { .. } => OperationKind::Snapshot,
+            Self::Restart { .. } => OperationKind::RestartGuest,
+            Self::RestoreTest { .. } => OperationKind::RestoreTest,
+        }
+    }
 }
 
 impl Ask {
@@ -63,6 +110,7 @@ impl Ask {
             Self::RollBack { .. } => OperationKind::RollBack,
             Self::Backup { .. } => OperationKind::Backup,
             Self::QuiescedBackup { .. } => OperationKind::QuiescedBackup,
+            Self::Ordered(order) => order.act.kind(),
         }
     }
 
@@ -72,7 +120,8 @@ impl Ask {
         match self {
             Self::Snapshot { name, .. } | Self::ExpireSnapshot { name } => Some(name),
             Self::RollBack { snapshot } => Some(snapshot),
-            Self::Backup { .. } | Self::QuiescedBackup { .. } => None,
+            Self::Ordered(Ordered { act: OrderedAct::Snapshot { name, .. }, .. }) => Some(name),
+            Self::Ordered(_) | Self::Backup { .. } | Self::QuiescedBackup { .. } => None,
         }
     }
 }
@@ -84,7 +133,7 @@ pub struct QueuedRequest {
     pub serial: u64,
     /// Its id, and its operation's.
     pub id: OperationId,
-    /// The guest that sent the request, which is also the guest it is about.
+    /// The guest it is about. It also sent the request, where the hub did not order it.
     pub guest: GuestUid,
     pub ask: Ask,
     pub asked_at: Timestamp,

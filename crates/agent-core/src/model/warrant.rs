@@ -61,6 +61,11 @@ pub enum Allows {
         /// Volumes of the target that stay with the replaced guest.
         leaves: BTreeSet<VolumeId>,
     },
+    /// Destroying a copy of the target.
+    DiscardCopy {
+        /// The copy, as the operator saw it; its uid is the target's.
+        copy: Box<SignedState>,
+    },
     /// Putting the target on a newer image; its root disk stays behind.
     RebaseGuest {
         version: GoldenVersion,
@@ -84,6 +89,7 @@ impl Allows {
             Self::ReassignVolume { .. } => "handing a volume over",
             Self::RestoreCopy { .. } => "restoring a backup beside a guest",
             Self::SwapGuest { .. } => "putting a copy in the place of a guest",
+            Self::DiscardCopy { .. } => "destroying a copy of a guest",
             Self::RebaseGuest { .. } => "putting a guest on a newer image",
             Self::Adopt { .. } => "taking a guest over",
         }
@@ -144,6 +150,9 @@ impl Warrant {
                 copy: Box::new(SignedState::of(*uid, args.copy.vmid, &args.copy.fingerprint)),
                 leaves: args.leaves.iter().map(|volume| VolumeId::new(volume.as_str())).collect(),
             },
+            Act::DiscardCopy(args) => Allows::DiscardCopy {
+                copy: Box::new(SignedState::of(*uid, args.copy.vmid, &args.copy.fingerprint)),
+            },
             Act::RebaseGuest(args) => Allows::RebaseGuest {
                 version: args.version.clone(),
                 sha256: Sha256Hex::try_from(args.sha256.as_str().to_owned()).map_err(|_| none())?,
@@ -183,6 +192,7 @@ impl Warrant {
             | Allows::RestoreCopy { .. }
             | Allows::SwapGuest { .. }
             | Allows::RebaseGuest { .. }
+            | Allows::DiscardCopy { .. }
             | Allows::Adopt { .. } => Err(self.wrong("deleting a backup")),
         }
     }
@@ -199,6 +209,7 @@ impl Warrant {
             | Allows::RestoreCopy { .. }
             | Allows::SwapGuest { .. }
             | Allows::RebaseGuest { .. }
+            | Allows::DiscardCopy { .. }
             | Allows::Adopt { .. } => Err(self.wrong("destroying a guest")),
         }
     }
@@ -215,6 +226,7 @@ impl Warrant {
             | Allows::RestoreCopy { .. }
             | Allows::SwapGuest { .. }
             | Allows::RebaseGuest { .. }
+            | Allows::DiscardCopy { .. }
             | Allows::Adopt { .. } => Err(self.wrong("handing a volume over")),
         }
     }
@@ -231,6 +243,7 @@ impl Warrant {
             | Allows::ReassignVolume { .. }
             | Allows::SwapGuest { .. }
             | Allows::RebaseGuest { .. }
+            | Allows::DiscardCopy { .. }
             | Allows::Adopt { .. } => Err(self.wrong("restoring a backup beside a guest")),
         }
     }
@@ -247,6 +260,7 @@ impl Warrant {
             | Allows::ReassignVolume { .. }
             | Allows::RestoreCopy { .. }
             | Allows::RebaseGuest { .. }
+            | Allows::DiscardCopy { .. }
             | Allows::SwapGuest { .. } => Err(self.wrong("taking a guest over")),
         }
     }
@@ -263,7 +277,25 @@ impl Warrant {
             | Allows::ReassignVolume { .. }
             | Allows::RestoreCopy { .. }
             | Allows::RebaseGuest { .. }
+            | Allows::DiscardCopy { .. }
             | Allows::Adopt { .. } => Err(self.wrong("putting a copy in the place of a guest")),
+        }
+    }
+
+    /// Holds it to destroying a copy, and says which.
+    ///
+    /// # Errors
+    /// When it was signed for something else.
+    pub const fn discards(&self) -> Result<&SignedState, WrongWarrant> {
+        match &self.allows {
+            Allows::DiscardCopy { copy } => Ok(copy),
+            Allows::DeleteBackup { .. }
+            | Allows::DestroyGuest
+            | Allows::ReassignVolume { .. }
+            | Allows::RestoreCopy { .. }
+            | Allows::SwapGuest { .. }
+            | Allows::RebaseGuest { .. }
+            | Allows::Adopt { .. } => Err(self.wrong("destroying a copy of a guest")),
         }
     }
 
@@ -279,6 +311,7 @@ impl Warrant {
             | Allows::ReassignVolume { .. }
             | Allows::RestoreCopy { .. }
             | Allows::SwapGuest { .. }
+            | Allows::DiscardCopy { .. }
             | Allows::Adopt { .. } => Err(self.wrong("putting a guest on a newer image")),
         }
     }
@@ -336,6 +369,7 @@ mod tests {
             "model/warrant.rs",
             "operation/adopt.rs",
             "operation/destroy.rs",
+            "operation/discard_copy.rs",
             "operation/reassign_volume.rs",
             "operation/rebase_guest.rs",
             "operation/prune.rs",

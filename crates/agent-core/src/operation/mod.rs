@@ -10,10 +10,11 @@
 //! | [`adopt`] | a guest that our records do not know, by a signature |
 //! | [`attach`] | a volume for a guest that was made |
 //! | [`destroy`] | the end of a guest, by a signature |
+//! | [`discard_copy`] | the end of a copy next to its guest, by a signature |
 //! | [`reassign_volume`] | a volume for another guest, by a signature |
 //! | [`rebase_guest`] | a guest on a newer image, by a signature |
 //! | [`provision`] | making a guest |
-//! | `power` | *start*, *stop* |
+//! | `power` | *start*, *stop*, *restart_guest* |
 //! | [`sizes`] | *reconfigure*, *grow* |
 //! | [`snapshot`] | *snapshot*, *expire_snapshot* |
 //! | [`roll_back`] | *roll_back* |
@@ -35,6 +36,7 @@ mod applied;
 pub mod attach;
 pub mod backup;
 pub mod destroy;
+pub mod discard_copy;
 pub mod lane;
 pub mod log;
 mod power;
@@ -61,7 +63,8 @@ pub use applied::AppliedBy;
 pub use attach::AttachVolume;
 pub use backup::{Backup, Begun, DuePoint};
 pub use destroy::Destroy;
-pub use power::{Start, Stop};
+pub use discard_copy::DiscardCopy;
+pub use power::{RestartGuest, Start, Stop};
 pub use provision::{Image, MissingGuest, Provision, Source, VmidRequest, Whence};
 pub use prune::{Deletion, PruneBackup, PruneBy};
 pub use quiesced_backup::QuiescedBackup;

@@ -1,4 +1,4 @@
-//! *start* and *stop*: a guest's power.
+//! *start*, *stop* and *restart_guest*: a guest's power.
 
 use holdfast_protocol::desired::field::GuestField;
 use holdfast_protocol::report::Running;
@@ -19,6 +19,11 @@ pub struct Start(pub Target);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Stop(pub Target);
+
+/// A running guest to be shut down and started again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RestartGuest(pub Target);
 
 impl Spec for Start {
     fn facts(&self) -> Facts<'_> {
@@ -61,5 +66,27 @@ impl Spec for Stop {
 
     fn applied(&self) -> Option<AppliedBy> {
         AppliedBy::one(GuestField::Run, field::running(Running::Stopped).to_owned())
+    }
+}
+
+impl Spec for RestartGuest {
+    fn facts(&self) -> Facts<'_> {
+        Facts { guest: self.0.guest(), holds: Holds::Guest, takes: Takes::Nothing }
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Guest
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        vec![Step::ShutDown, Step::ConfirmStopped, Step::Start, Step::ConfirmRunning]
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::StopOrRestart, Effect::Start]
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        AppliedBy::one(GuestField::Run, field::running(Running::Running).to_owned())
     }
 }

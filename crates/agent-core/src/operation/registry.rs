@@ -9,7 +9,8 @@ use super::applied::AppliedBy;
 use super::attach::AttachVolume;
 use super::backup::{Backup, DuePoint};
 use super::destroy::Destroy;
-use super::power::{Start, Stop};
+use super::discard_copy::DiscardCopy;
+use super::power::{RestartGuest, Start, Stop};
 use super::provision::Provision;
 use super::prune::PruneBackup;
 use super::quiesced_backup::QuiescedBackup;
@@ -139,6 +140,8 @@ operations! {
     Start(Start): Light, Guest, makes Nothing, counts never;
     /// Stops a guest.
     Stop(Stop): Light, Guest, makes Nothing, counts always;
+    /// Shuts a running guest down and starts it again. Work orders have a limit of their own.
+    RestartGuest(RestartGuest): Light, Guest, makes Nothing, counts never;
     /// Changes CPU, memory, swap, or puts protection back.
     Reconfigure(Reconfigure): Light, Guest, makes Nothing, counts sometimes;
     /// Makes one disk larger.
@@ -159,6 +162,8 @@ operations! {
     PruneBackup(PruneBackup): Light, Guest, makes Nothing, counts never;
     /// Destroys a guest, by a signature.
     Destroy(Box<Destroy>): Light, Guest, makes Nothing, counts never;
+    /// Destroys a copy of a guest, by a signature.
+    DiscardCopy(Box<DiscardCopy>): Light, Guest, makes Nothing, counts never;
     /// Restores a backup of a guest next to it.
     RestoreCopy(Box<RestoreCopy>): Heavy, Guest, makes Copy, counts never;
     /// Tries a backup.

@@ -17,7 +17,7 @@ use holdfast_protocol::job::act::ReleaseVersion;
 use holdfast_protocol::local::desired::{TrialVerdict, trial_s};
 use holdfast_protocol::local::hello::UnwellStack;
 use holdfast_protocol::report::Health;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
@@ -149,6 +149,14 @@ impl UpdateController {
     #[must_use]
     pub const fn silent_after_s(&self) -> u64 {
         trial_s(self.pace_s) + 120
+    }
+
+    /// Until when its guest may be on trial that fetched the bytes then: its own timer has put the previous one back by
+    /// that time, whatever it heard.
+    #[must_use]
+    pub fn trial_ends(&self, fetched: Timestamp) -> Timestamp {
+        let most = SignedDuration::try_from(Duration::from_secs(self.silent_after_s()));
+        most.ok().and_then(|most| fetched.checked_add(most).ok()).unwrap_or(Timestamp::MAX)
     }
 
     /// The guest's slot: the guest hears of it with its next hello. A second and a third hello allow for a guest that

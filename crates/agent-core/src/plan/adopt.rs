@@ -12,7 +12,7 @@ use holdfast_protocol::job::act::{Act, args};
 use holdfast_protocol::job::{Fingerprint, Target as Aim};
 use holdfast_trust::Accepted;
 
-use super::guest_requests::{Stays, refused};
+use super::proved_guest::{Stays, refused};
 use super::signed_state::{action, at_rest, same_volumes};
 use super::{Action, Context, Inputs};
 use crate::gate::adoption::judge_bridges;

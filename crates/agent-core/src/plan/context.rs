@@ -92,6 +92,14 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Whether a guest runs a controller on trial and did not hear the verdict yet. A backup would hold the timer by which
+    /// it puts its previous one back.
+    pub(super) fn is_on_trial(&self, uid: GuestUid) -> bool {
+        let own = self.inputs.records.controller_trials.iter().filter(|trial| trial.guest == uid);
+        let ends = own.map(|trial| trial.until).filter(|until| self.inputs.now < *until).max();
+        ends.inspect(|until| self.again(*until)).is_some()
+    }
+
     /// Until when to wait before an operation of this kind is tried again, and why. A try with a time in the future was
     /// made before the clock was set back. How long ago is not known, and waiting for its time could take years.
     pub(super) fn waits(&self, uid: GuestUid, kind: OperationKind) -> Option<(&'a Attempts, Timestamp)> {

@@ -12,7 +12,7 @@ use holdfast_protocol::storage::report::PrunedBy;
 use holdfast_trust::Accepted;
 
 use super::Context;
-use super::guest_requests::{Stays, refused};
+use super::proved_guest::{Stays, refused};
 use super::schedule::facts::backups_of;
 use crate::gate::deletion::{losses, words};
 use crate::gate::retention::taken_at;

@@ -12,14 +12,13 @@ use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{GuestUid, OperationId, SnapshotName};
 use jiff::SignedDuration;
 
-use super::existing_guest::foreign;
-use super::made::Made;
-use super::{Action, Context, schedule};
+use super::proved_guest::{Stays, provably_ours, refused};
+use super::{Action, Context, schedule, work_orders};
 use crate::gate::{Effect, Provenance, RollBack as Back, Verdict, gate};
 use crate::model::limits;
-use crate::model::observed::Detail;
-use crate::model::records::{Access, GuestRecord, Place, SnapshotRecord, TakenBy};
+use crate::model::records::{SnapshotRecord, TakenBy};
 use crate::model::request::{Ask, BackupsSpent, QueuedRequest};
+use crate::operation::lane::waits_in;
 use crate::operation::registry::rules;
 use crate::operation::{
     BulkRule, ExpireSnapshot, ExpiryWhy, Operation, QuiescedBackup, RollBack, Snapshot, Target,
@@ -40,30 +39,18 @@ pub enum Answer {
     Refuse(ErrorBody),
 }
 
-/// Why a request does not begin.
-#[derive(Debug)]
-pub(super) enum Stays {
-    /// What keeps it passes.
-    Waits,
-    /// Nothing that passes keeps it.
-    Refused(ErrorBody),
-}
-
-pub(super) fn refused(code: ErrorCode, text: impl Into<String>) -> Stays {
-    Stays::Refused(ErrorBody::new(code, text))
-}
-
 /// Judges the first request of every guest; and where that is a backup, which may have to wait for those of other guests,
 /// the first that is none.
 pub(super) fn judge(context: &Context<'_>) -> Vec<RequestDecision> {
     let (mut backups, mut others): (BTreeSet<GuestUid>, BTreeSet<GuestUid>) = Default::default();
     let judged = |request: &&QueuedRequest| {
         // No request overtakes one that is no backup.
-        if others.contains(&request.guest) {
+        let lane = waits_in(&request.ask, request.guest);
+        if others.contains(&lane) {
             return false;
         }
         let is_backup = rules(request.ask.kind()).weight.is_backup();
-        if is_backup { &mut backups } else { &mut others }.insert(request.guest)
+        if is_backup { &mut backups } else { &mut others }.insert(lane)
     };
     let requests = context.inputs.records.requests.iter();
     requests
@@ -92,12 +79,15 @@ fn too_old(context: &Context<'_>, request: &QueuedRequest) -> Option<ErrorBody> 
 }
 
 fn begin(context: &Context<'_>, request: &QueuedRequest) -> Result<Action, Stays> {
+    if let Ask::Ordered(order) = &request.ask {
+        return work_orders::begin(context, request, order);
+    }
     let uid = request.guest;
     if let Some(parked) = context.parked.get(&uid) {
         let text = format!("{} of this guest was parked: an operator must look first", parked.kind.as_str());
         return Err(refused(ErrorCode::Parked, text));
     }
-    if context.open.contains(&uid) {
+    if context.open.contains(&uid) || context.is_on_trial(uid) {
         return Err(Stays::Waits);
     }
     let target = provably_ours(context, uid)?;
@@ -121,37 +111,6 @@ fn begin(context: &Context<'_>, request: &QueuedRequest) -> Result<Action, Stays
         reason: format!("its guest asked for it (request {})", request.serial),
         growth: None,
     })
-}
-
-/// The guest, when record, number, mark and volumes agree, its access is not frozen and it is not locked.
-pub(super) fn provably_ours(context: &Context<'_>, uid: GuestUid) -> Result<Target, Stays> {
-    let records = context.inputs.records;
-    let place = records.guests.binary_search_by_key(&uid, |record| record.uid);
-    let record = place.ok().and_then(|place| records.guests.get(place));
-    let Some((record, made)) = record.and_then(|record| Some((record, made(record)?))) else {
-        return Err(refused(ErrorCode::NotFound, "this guest is not there any more"));
-    };
-    if record.access == Access::Frozen {
-        return Err(refused(ErrorCode::Frozen, "this guest's access is frozen: an operator must look"));
-    }
-    // Not listed, or not readable: that may pass, and nothing is concluded from it.
-    let seen = context.inputs.observed.guests.get(&made.vmid).ok_or(Stays::Waits)?;
-    let Detail::Known(facts) = &seen.detail else { return Err(Stays::Waits) };
-    if let Some(why) = foreign(&made, facts) {
-        let text = format!("the guest on the node is not provably this one ({why}): an operator must look");
-        return Err(refused(ErrorCode::ForeignGuest, text));
-    }
-    if seen.lock.is_some() {
-        return Err(Stays::Waits);
-    }
-    Ok(Target { uid, name: record.name.clone(), vmid: made.vmid })
-}
-
-fn made(record: &GuestRecord) -> Option<Made<'_>> {
-    match &record.place {
-        Place::Made { vmid, volumes, .. } => Some(Made { guest: None, record, vmid: *vmid, volumes }),
-        Place::Nowhere | Place::Making { .. } | Place::Gone { .. } => None,
-    }
 }
 
 fn build(context: &Context<'_>, request: &QueuedRequest, target: Target) -> Result<Operation, Stays> {
@@ -198,6 +157,7 @@ fn build(context: &Context<'_>, request: &QueuedRequest, target: Target) -> Resu
             let bound = still.bound(*bound).map_err(Stays::Refused)?;
             Operation::QuiescedBackup(QuiescedBackup { backup, bound })
         }
+        Ask::Ordered(_) => return Err(refused(ErrorCode::Internal, "an order is planned elsewhere")),
     })
 }
 

@@ -87,6 +87,7 @@ mod tests {
                 snapshot: None,
             }),
             restart_needed: Some(RestartNeeded { programs: vec!["dbus-daemon".to_owned()] }),
+            root_disk: None,
         };
         let mut record = GuestRecord {
             uid: holdfast_protocol::id::GuestUid::new(uuid::Uuid::from_u128(1)),

@@ -47,6 +47,12 @@ fn window(uid: GuestUid, maintenance: &Maintenance, now: Timestamp) -> Option<Ma
     last.filter(|last| now < last.ends).or_else(|| next().map(window))
 }
 
+/// When the next window of a guest begins, where it has windows and none is open.
+pub(super) fn closed_until(guest: &DesiredGuest, now: Timestamp) -> Option<Timestamp> {
+    let window = window(guest.uid, guest.maintenance.as_ref()?, now)?;
+    (!window.is_open(now)).then_some(window.begins)
+}
+
 /// Why a guest is stopped and started again in its window. At most once in a window, since the guest must run for longer than
 /// that is open.
 pub(super) fn restart(

@@ -14,7 +14,9 @@
 //! | [`protection_details`] | what is said in addition to the posture of a tier |
 //! | [`guest_requests`] | what becomes of what guests asked for |
 //! | `deletion` | which backup a signature removes |
+//! | [`diagnose`] | the texts of named readings |
 //! | `detach` | what becomes of a signature about a storage target |
+//! | `discard` | whether a signed copy may be destroyed |
 //! | [`new_guest`] | what to do for a guest that is not there |
 //! | `controller` | whether a guest's controller is one that was approved |
 //! | [`conditions`] | what is wrong with the host, by codes of the table |
@@ -40,10 +42,14 @@
 //! | `disks` | where those of a lost guest are made again |
 //! | [`escrow`] | which codes open which key, and what is wrong with that |
 //! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
+//! | [`order_report`] | what the report of a work order shows of its operation |
 //! | [`offsite`] | how the answers of a backup server are judged |
 //! | [`storage_entry_actions`] | what a signed job left to do to that entry |
 //! | [`controller_builds`] | which builds of the guest agent the host needs |
+//! | `proved_guest` | which guest a request is about, and why it does not begin |
+//! | `work_orders` | what becomes of what the hub ordered |
 //! | `update` | which guest exchanges its controller next |
+//! | `exchange_backup` | the backup that comes before an exchange |
 //! | `trial` | which backup is tried next |
 //! | [`read_only_entry`] | whether an entry of Proxmox is the read-only twin of another |
 //! | [`restore_test_status`] | what restore tests say of a tier |
@@ -69,9 +75,12 @@ pub mod controller_builds;
 mod deletion;
 mod detach;
 mod detached;
+pub mod diagnose;
+mod discard;
 mod disks;
 pub mod entry;
 pub mod escrow;
+mod exchange_backup;
 mod existing_guest;
 mod expiry;
 pub mod fields;
@@ -92,11 +101,13 @@ pub mod missing_guest;
 mod network;
 mod new_guest;
 pub mod offsite;
+pub mod order_report;
 mod placement;
 pub mod posture;
 mod print;
 pub mod protect;
 pub mod protection_details;
+mod proved_guest;
 mod questions;
 mod rate_limit;
 pub mod read_only_entry;
@@ -122,6 +133,7 @@ mod swap;
 mod update;
 mod vmid;
 mod volume_reassignment;
+mod work_orders;
 
 use std::sync::Arc;
 

@@ -19,7 +19,7 @@ use holdfast_trust::Accepted;
 use super::agreed::{Agreed, AgreedGuests, guarded, is_silent};
 use super::by_guest::ByGuest;
 use super::escrow::{self, NotReplaced};
-use super::guest_requests::{Stays, refused};
+use super::proved_guest::{Stays, refused};
 use super::signed_state::proved;
 use super::{Context, GuestVerdict, Inputs, Plan};
 use crate::gate::pending_approval::{PendingApproval, Remedy, upon};

@@ -2,16 +2,17 @@
 //!
 //! What comes in: the guest, proved to be the one that was signed for, and the images that root named. What goes out: the
 //! operation, or why there is none. Deliberately absent: changing anything; the operation proves all of it again. What is on
-//! the root disk cannot be known from outside: that it stays behind is what was signed.
+//! the root disk is known from the guest agent alone, and only here: what it reports must be what was signed to stay behind.
 
 use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::act::args;
+use holdfast_protocol::root_disk::Knowledge;
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 use holdfast_trust::Accepted;
 
-use super::guest_requests::{Stays, refused};
+use super::proved_guest::{Stays, refused};
 use super::{Context, bulk, golden, placement, vmid};
 use crate::gate::warrant::Warrant;
 use crate::model::observed::GuestFacts;
@@ -49,6 +50,7 @@ pub(super) fn parts(
 ) -> Result<Parts, Stays> {
     let (inputs, uid) = (context.inputs, guest.uid);
     let image = image(context, args, &guest)?;
+    stays_behind(context, args, &guest)?;
     without_snapshots(context, &guest)?;
     let volumes = volumes(facts, &guest)?;
     let sizes = sizes(context, args, facts)?;
@@ -104,6 +106,21 @@ fn image(context: &Context<'_>, args: &args::RebaseGuest, guest: &Target) -> Res
         return Err(refused(ErrorCode::GoldenUnapproved, text));
     }
     Ok(Image { archive: golden.archive.clone(), sha256, file: golden.file.clone() })
+}
+
+/// What the guest reports of its root disk now was known when this was signed.
+fn stays_behind(context: &Context<'_>, args: &args::RebaseGuest, guest: &Target) -> Result<(), Stays> {
+    let record = context.inputs.records.guests.iter().find(|record| record.uid == guest.uid);
+    let data =
+        record.and_then(|record| record.hello.as_ref()).and_then(|hello| hello.reported.root_disk.as_ref());
+    args.leaves.covers(Knowledge::of(data, context.inputs.now)).map_err(|uncovered| {
+        let text = format!(
+            "{}: {uncovered}, and the signature does not say that it stays behind: nothing is changed. Move it to a volume, or \
+             sign anew with --leave-behind",
+            guest.name
+        );
+        refused(ErrorCode::RootDiskData, text)
+    })
 }
 
 /// Proxmox hands no volume over that a snapshot holds.

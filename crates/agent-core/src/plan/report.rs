@@ -95,6 +95,9 @@ fn guest(
         volumes: facts.filter(|_| record.is_some() || copy_of).map(volumes).unwrap_or_default(),
         golden: record.map(|record| &record.golden).or(wanted.map(|guest| &guest.golden)).cloned(),
         golden_built_at: record.and_then(|record| golden::built_at(inputs.policy, &record.golden)),
+        root_disk_data: record
+            .and_then(|record| record.hello.as_ref())
+            .and_then(|hello| hello.reported.root_disk.clone()),
         controller,
         protection: verdict
             .protection

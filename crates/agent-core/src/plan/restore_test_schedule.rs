@@ -14,7 +14,7 @@
 //! at most one operation, and when to look again. Deliberately absent: what a verdict means for a guest.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::id::{GuestUid, Vmid};
 use holdfast_protocol::job::Target;
 use holdfast_protocol::job::act::args;
 use holdfast_protocol::local::restore_test::TestVerdict;
@@ -24,7 +24,7 @@ use holdfast_protocol::size::TestDays;
 use holdfast_trust::Accepted;
 use jiff::{SignedDuration, Timestamp};
 
-use super::guest_requests::{Stays, refused};
+use super::proved_guest::{Stays, refused};
 use super::restore_test_status::Tested;
 use super::schedule::facts::{Promised, ScheduleFacts, known, promised};
 use super::schedule::memory::{KeptJudgements, NextTest, Waits};
@@ -114,16 +114,36 @@ fn passes(context: &Context<'_>, operation: &Operation, road: &Provenance) -> bo
 /// The test that operators signed for, of the newest good backup of the tier that they named, or of any.
 pub(super) fn signed(inputs: &Inputs<'_>, job: &Accepted, args: &args::RestoreTest) -> Result<Action, Stays> {
     let context = Context::new(inputs);
-    let (aim, records) = (&job.payload().target, inputs.records);
+    let aim = &job.payload().target;
     let Target::Guest { uid, .. } = aim else {
         return Err(refused(ErrorCode::TargetKind, "the job names no guest"));
     };
+    let compared = |guest: &GuestRecord, vmid| {
+        same_guest(aim, Some((&guest.name, &guest.customer, vmid)))
+            .map_err(|why| refused(ErrorCode::TargetChanged, why.to_string()))
+    };
+    let operation = at_once(&context, *uid, (args.tier, Provenance::SignedJob), compared)?;
+    Ok(Action { operation, reason: reason(job), growth: None })
+}
+
+/// The test that a work order is for.
+pub(super) fn ordered(context: &Context<'_>, uid: GuestUid, tier: Option<Tier>) -> Result<Operation, Stays> {
+    at_once(context, uid, (tier, Provenance::WorkOrder), |_, _| Ok(()))
+}
+
+fn at_once(
+    context: &Context<'_>,
+    uid: GuestUid,
+    (tier, road): (Option<Tier>, Provenance),
+    compared: impl FnOnce(&GuestRecord, Vmid) -> Result<(), Stays>,
+) -> Result<Operation, Stays> {
+    let (inputs, records) = (context.inputs, context.inputs.records);
     let place = inputs.policy.scratch.as_ref().ok_or_else(|| {
         let text = "this host has no place for restore tests: root names one as [scratch] in agent.toml (`agentd setup --scratch-storage`)";
         refused(ErrorCode::Unavailable, text)
     })?;
     let parked = Parked::of(inputs);
-    if parked.is_about(*uid) {
+    if parked.is_about(uid) {
         let text = "a restore test of this guest was parked: look at it first (`agentd parked list`)";
         return Err(refused(ErrorCode::Parked, text));
     }
@@ -134,33 +154,32 @@ pub(super) fn signed(inputs: &Inputs<'_>, job: &Accepted, args: &args::RestoreTe
         );
         return Err(refused(ErrorCode::Parked, text));
     }
-    if records.open.iter().any(|open| open.kind == OperationKind::RestoreTest) || is_pruned(records, *uid) {
+    if records.open.iter().any(|open| open.kind == OperationKind::RestoreTest) || is_pruned(records, uid) {
         return Err(Stays::Waits);
     }
-    let guest = records.guests.iter().find(|guest| guest.uid == *uid);
+    let guest = records.guests.iter().find(|guest| guest.uid == uid);
     let Some((guest, vmid)) = guest.and_then(|guest| Some((guest, guest.place.vmid()?))) else {
         return Err(refused(ErrorCode::NotFound, "this guest is not there any more"));
     };
-    if !is_here(&context, guest) {
+    if !is_here(context, guest) {
         let text = format!(
             "{} is not back, so Proxmox does not show what is in its backups, and no grant mends that: sign anew when it is back",
             guest.name
         );
         return Err(refused(ErrorCode::Unavailable, text));
     }
-    same_guest(aim, Some((&guest.name, &guest.customer, vmid)))
-        .map_err(|why| refused(ErrorCode::TargetChanged, why.to_string()))?;
-    let backup = asked_for(inputs, guest, args.tier).ok_or_else(|| {
-        let of = args.tier.map_or_else(String::new, |tier| format!("{tier} "));
+    compared(guest, vmid)?;
+    let backup = asked_for(inputs, guest, tier).ok_or_else(|| {
+        let of = tier.map_or_else(String::new, |tier| format!("{tier} "));
         let text =
             format!("no good {of}backup of {} is on record: have one taken (--backup-now)", guest.name);
         refused(ErrorCode::NotFound, text)
     })?;
     let operation = operation(guest, backup, place);
-    if !passes(&context, &operation, &Provenance::SignedJob) {
+    if !passes(context, &operation, &road) {
         return Err(refused(ErrorCode::Forbidden, "the gate lets no backup be tried"));
     }
-    Ok(Action { operation, reason: reason(job), growth: None })
+    Ok(operation)
 }
 
 /// The newest good backup of the tiers that are meant.

@@ -59,23 +59,29 @@ fn gone(inputs: &Inputs<'_>, record: &RestoredCopyRecord) -> bool {
 
 fn what(record: &RestoredCopyRecord) -> String {
     let RestoredCopyRecord { name, guest, made_by, .. } = record;
+    let since = record.since.map(|at| at.strftime(", kept since %Y-%m-%d %H:%M UTC").to_string());
+    let since = since.unwrap_or_default();
     match &record.origin {
         Origin::Restored(archive) => {
-            format!("a copy of {name} ({guest}), restored from {archive} by operation {made_by}")
+            format!("a copy of {name} ({guest}), restored from {archive} by operation {made_by}{since}")
         }
         Origin::Rebased => {
-            format!("{name} ({guest}) as it was before operation {made_by} put it on a newer image")
+            format!("{name} ({guest}) as it was before operation {made_by} put it on a newer image{since}")
         }
         Origin::Demoted => {
-            format!("{name} ({guest}) as it was before operation {made_by} put a copy in its place")
+            format!("{name} ({guest}) as it was before operation {made_by} put a copy in its place{since}")
         }
     }
 }
 
-/// A swap of it with its guest, open or parked: until it has ended, nothing here says which is which.
+/// A swap of it with its guest, or its end, open or parked: until that has ended, nothing here says which is which.
 fn swapped(inputs: &Inputs<'_>, record: &RestoredCopyRecord) -> bool {
     let is = |kind, guest| {
-        matches!(kind, OperationKind::SwapGuest | OperationKind::RebaseGuest) && guest == record.guest
+        let exchanges = matches!(
+            kind,
+            OperationKind::SwapGuest | OperationKind::RebaseGuest | OperationKind::DiscardCopy
+        );
+        exchanges && guest == record.guest
     };
     let records = inputs.records;
     records.open.iter().any(|open| is(open.kind, open.guest))
@@ -132,9 +138,10 @@ fn conditions(
         Origin::Rebased => "its volumes and its token are not with it, so it cannot be put back".to_owned(),
     };
     let text = format!(
-        "{}: it is left for a person, and never started by the agent; {back}; when nobody needs it any more: `pct set {vmid} \
-         --protection 0; pct destroy {vmid}`",
-        what(record)
+        "{}: it is left for a person, and never started by the agent; {back}; when nobody needs it any more, an operator \
+         signs for its end (`holdfast sign HOST {} --discard {vmid}`)",
+        what(record),
+        record.name
     );
     let mut judged = judged.with(ErrorCode::Parked, text);
     if seen.run == Running::Running {

@@ -10,11 +10,11 @@ use holdfast_protocol::job::Act;
 use holdfast_protocol::job::act::args;
 use holdfast_trust::Accepted;
 
-use super::guest_requests::{Stays, refused};
+use super::proved_guest::{Stays, refused};
 use super::signed_state::{action, proved};
 use super::{
-    Action, Context, Inputs, adopt, deletion, detach, placement, protect, rebase, restore_test_schedule,
-    schedule, swap, volume_reassignment,
+    Action, Context, Inputs, adopt, deletion, detach, discard, placement, protect, rebase,
+    restore_test_schedule, schedule, swap, volume_reassignment,
 };
 use crate::gate::warrant::Warrant;
 use crate::model::observed::GuestFacts;
@@ -65,6 +65,7 @@ pub fn turn(inputs: &Inputs<'_>, job: &Accepted) -> Turn {
         Act::BackupNow(_)
         | Act::DeleteBackup(_)
         | Act::DestroyGuest(_)
+        | Act::DiscardCopy(_)
         | Act::ReassignVolume(_)
         | Act::RebaseGuest(_)
         | Act::Restore(_)
@@ -84,6 +85,9 @@ fn begun(action: Result<Action, Stays>) -> Turn {
 fn begin(inputs: &Inputs<'_>, job: &Accepted) -> Result<Action, Stays> {
     let context = Context::new(inputs);
     let (target, (_, facts)) = proved(&context, &job.payload().target)?;
+    if matches!(job.payload().act, Act::BackupNow(_)) && context.is_on_trial(target.uid) {
+        return Err(Stays::Waits);
+    }
     let operation = build(&context, job, target, facts)?;
     action(&context, job, operation)
 }
@@ -109,6 +113,7 @@ fn build(
         Act::ReassignVolume(args) => volume_reassignment::build(context, job, args),
         Act::SwapGuest(args) => swap::build(context, job, args, (target, facts)),
         Act::RebaseGuest(args) => rebase::build(context, job, args, (target, facts)),
+        Act::DiscardCopy(args) => discard::build(context, job, args, &target),
         Act::DestroyGuest(_) => {
             let warrant = Warrant::of(job).map_err(|error| fault(&error))?;
             Ok(Operation::Destroy(Box::new(Destroy::new(warrant).map_err(|error| fault(&error))?)))

@@ -5,7 +5,7 @@ use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::job::{Fingerprint, Target as Aim};
 use holdfast_trust::Accepted;
 
-use super::guest_requests::{Stays, provably_ours, refused};
+use super::proved_guest::{Stays, provably_ours, refused};
 use super::{Action, Context};
 use crate::gate::job_validation::same_guest;
 use crate::gate::{Provenance, Verdict, gate};

@@ -7,11 +7,12 @@
 use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::job::SeenCopy;
 use holdfast_protocol::job::act::args;
 use holdfast_protocol::report::Running;
 use holdfast_trust::Accepted;
 
-use super::guest_requests::{Stays, refused};
+use super::proved_guest::{Stays, refused};
 use super::signed_state::same_volumes;
 use super::{Context, bulk};
 use crate::gate::job_validation::whole_copy;
@@ -28,7 +29,15 @@ pub(super) fn build(
     args: &args::SwapGuest,
     (guest, facts): (Target, &GuestFacts),
 ) -> Result<Operation, Stays> {
-    let (record, copy) = seen(context, &guest, args)?;
+    let (record, copy) = copy_as_signed(context, &guest, &args.copy)?;
+    if record.origin == Origin::Rebased {
+        let text = format!(
+            "copy {} is {} as it was before it was put on a newer image: its volumes and its token are not with it, so it is not \
+             put back: start it unplugged and read what is needed from it by hand",
+            record.vmid, guest.name
+        );
+        return Err(refused(ErrorCode::Unsupported, text));
+    }
     let left = left(facts, copy);
     let named = args.leaves.iter().map(|volume| VolumeId::new(volume.as_str())).collect();
     judge_left(&named, &left).map_err(|why| refused(ErrorCode::Forbidden, why.to_string()))?;
@@ -48,32 +57,24 @@ pub(super) fn build(
     Ok(Operation::SwapGuest(Box::new(swap)))
 }
 
-/// The copy, as its signers saw it.
-fn seen<'a>(
+/// A stopped copy of a guest, as its signers saw it.
+pub(super) fn copy_as_signed<'a>(
     context: &Context<'a>,
     guest: &Target,
-    args: &args::SwapGuest,
+    signed: &SeenCopy,
 ) -> Result<(&'a RestoredCopyRecord, &'a GuestFacts), Stays> {
-    let (inputs, vmid) = (context.inputs, args.copy.vmid);
+    let (inputs, vmid) = (context.inputs, signed.vmid);
     let changed = |text: String| refused(ErrorCode::TargetChanged, text);
     let of_guest = |record: &&RestoredCopyRecord| record.guest == guest.uid;
     let copies: Vec<RestoredCopyRecord> = inputs.records.copies.iter().filter(of_guest).cloned().collect();
     whole_copy(vmid, &copies).map_err(|why| refused(why.code(), why.to_string()))?;
     let record = inputs.records.copies.iter().find(|record| record.vmid == vmid).ok_or(Stays::Waits)?;
-    if record.origin == Origin::Rebased {
-        let text = format!(
-            "copy {vmid} is {} as it was before it was put on a newer image: its volumes and its token are not with it, so it is \
-             not put back: start it unplugged and read what is needed from it by hand",
-            guest.name
-        );
-        return Err(refused(ErrorCode::Unsupported, text));
-    }
     let seen = inputs.observed.guests.get(&vmid).ok_or(Stays::Waits)?;
     let Detail::Known(facts) = &seen.detail else { return Err(Stays::Waits) };
     if facts.mark != (Mark::Copy { of: guest.uid, by: record.made_by }) {
         return Err(changed(format!("guest {vmid} does not carry the mark of a copy of {}", guest.name)));
     }
-    let fingerprint = &args.copy.fingerprint;
+    let fingerprint = &signed.fingerprint;
     if seen.name != fingerprint.name.as_str() {
         return Err(changed(format!("copy {vmid} is called {:?}, not {}", seen.name, fingerprint.name)));
     }

@@ -33,6 +33,7 @@ mod snapshots;
 mod trend;
 mod trial;
 mod update;
+mod work_orders;
 
 use std::collections::{BTreeMap, BTreeSet};
 

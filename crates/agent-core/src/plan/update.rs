@@ -17,6 +17,7 @@ use holdfast_protocol::report::{Condition, Running};
 use holdfast_protocol::version;
 use jiff::SignedDuration;
 
+use super::exchange_backup::{self, ExchangeBackup};
 use super::rollout::{self, BuildState};
 use super::schedule::is_quiet;
 use super::{Action, Context, GuestVerdict, Plan, passes};
@@ -26,7 +27,7 @@ use crate::model::limits;
 use crate::model::observed::MissingController;
 use crate::model::policy::Sha256Hex;
 use crate::model::records::{ControllerOutcome, ControllerVerdict, GuestRecord, HelloRecord, TakenBy};
-use crate::operation::{Operation, Snapshot, Target, UpdateController};
+use crate::operation::{Backup, Operation, Snapshot, Target, UpdateController};
 
 /// What keeps a guest from the controller that is asked for it.
 enum KeptBuild {
@@ -34,6 +35,8 @@ enum KeptBuild {
     Silently,
     /// A person should know.
     Reported(ErrorCode, String),
+    /// A backup comes first.
+    BackedUpFirst(Box<Backup>),
     /// An operator can let it pass.
     Held(Box<PendingApproval>, String),
 }
@@ -62,6 +65,15 @@ pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
             }
             Err(KeptBuild::Silently) => {}
             Err(KeptBuild::Reported(code, message)) => report(plan, at, code, message),
+            Err(KeptBuild::BackedUpFirst(backup)) => {
+                let free = plan.actions.iter().all(|action| action.operation.uid() != guest.uid);
+                if !busy && free {
+                    busy = true;
+                    let version = goal.version.as_str();
+                    let reason = format!("a backup comes before the exchange for controller {version}");
+                    plan.actions.push(Action { operation: Operation::Backup(*backup), reason, growth: None });
+                }
+            }
             Err(KeptBuild::Held(held, message)) => {
                 plan.held.push(*held);
                 report(plan, at, ErrorCode::ControllerUnapproved, message);
@@ -107,6 +119,7 @@ fn judge(
     }
     speaks_now(context, guest, record, hello)?;
     let target = target(context, record, verdict)?;
+    backed_up(context, guest, &target)?;
     let operation = Operation::UpdateController(Box::new(UpdateController {
         snapshot: snapshot(context, target)?,
         version: goal.version.clone(),
@@ -297,6 +310,19 @@ fn target(context: &Context<'_>, record: &GuestRecord, verdict: &GuestVerdict) -
     }
     let vmid = record.place.vmid().ok_or(KeptBuild::Silently)?;
     Ok(Target { uid: record.uid, name: record.name.clone(), vmid })
+}
+
+/// The backup that the document asks for is there.
+fn backed_up(context: &Context<'_>, guest: &DesiredGuest, target: &Target) -> Result<(), KeptBuild> {
+    match exchange_backup::judge(context, guest, target) {
+        ExchangeBackup::There => Ok(()),
+        ExchangeBackup::Waits(message) => Err(waits(format!("its controller is exchanged later: {message}"))),
+        ExchangeBackup::First(backup) => {
+            let allowed =
+                passes(context, &Operation::Backup(Backup::clone(&backup)).effects()) == Verdict::Free;
+            Err(if allowed { KeptBuild::BackedUpFirst(backup) } else { KeptBuild::Silently })
+        }
+    }
 }
 
 fn snapshot(context: &Context<'_>, target: Target) -> Result<Snapshot, KeptBuild> {

@@ -11,7 +11,7 @@ use holdfast_protocol::report::Running;
 use holdfast_trust::Accepted;
 
 use super::Context;
-use super::guest_requests::{Stays, refused};
+use super::proved_guest::{Stays, refused};
 use super::signed_state::proved;
 use crate::gate::job_validation::pair;
 use crate::gate::warrant::Warrant;

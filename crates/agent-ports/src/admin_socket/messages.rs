@@ -1,6 +1,7 @@
 //! Questions and answers of the admin socket.
 
 use agent_slots::health::AgentHealth;
+use agent_slots::withdrawal::TrialWithdrawal;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{GuestUid, HostId, HostName, OperationId};
 use holdfast_protocol::job::HostFingerprint;
@@ -8,6 +9,7 @@ use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::operation::OperationView;
 use holdfast_protocol::protection::{Tier, TierTested, Took};
 use holdfast_protocol::report::{FieldState, GuestReport, Sections};
+use holdfast_protocol::work_order::DiagnosticName;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +50,8 @@ pub enum Question {
     Status,
     /// Whether each part of the agent works, for the gate that judges a build on trial.
     Health,
+    /// Whether the offer of the release on trial was withdrawn, for the gate that watches the trial.
+    TrialWithdrawal,
     /// The plans of the last starts, and their outcome.
     Recovery {
         /// How many of them.
@@ -67,6 +71,13 @@ pub enum Question {
     },
     /// The metrics of this host.
     Metrics,
+    /// One named reading of the host.
+    Diagnose {
+        name: DiagnosticName,
+        /// Only of this guest.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        guest: Option<GuestUid>,
+    },
     /// The operations that wait for a person.
     Parked,
     /// Take up the guests of the lost host whose place this one took.
@@ -101,6 +112,8 @@ pub enum Answer {
     Status(Box<AgentStatus>),
     /// Whether each part works.
     Health(AgentHealth),
+    /// The withdrawal, where the hub said so.
+    TrialWithdrawal(Option<TrialWithdrawal>),
     /// The last starts, newest first.
     Recovery(Vec<RecoveryReport>),
     /// About recovery codes.
@@ -111,6 +124,8 @@ pub enum Answer {
     RestoreTests(Box<GuestTests>),
     /// The metrics of this host, in Prometheus' text format.
     Metrics(String),
+    /// The text of a reading.
+    Diagnosed(String),
     /// The operations that wait for a person.
     Parked(Waiting),
     /// It was done; this is the operation's state now.

@@ -5,24 +5,21 @@
 //! oldest first. Deliberately absent: where the parts come from, and whether the bytes may run.
 
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
 use std::time::SystemTime;
 
 use holdfast_protocol::local::desired::CONTROLLER_BYTES_MAX;
 
-use super::{ArtifactError, Artifacts, FILES_MAX, hash, no_follow};
+use super::{ArtifactError, Artifacts, FILES_MAX};
 use crate::atomic_file;
 use crate::model::policy::Sha256Hex;
+use crate::part_file::{PartFile, Removes};
 
 /// How many builds that nothing needs may lie here. The rest of [`FILES_MAX`] is room for those that come.
 const UNNEEDED_ABOVE: usize = FILES_MAX - 4;
 
 impl Artifacts {
-    fn part(&self, sha256: &Sha256Hex) -> PathBuf {
-        self.0.join(format!("{}.part", sha256.as_str()))
+    fn part(&self, sha256: &Sha256Hex) -> PartFile {
+        PartFile::of(&self.0, sha256.as_str(), CONTROLLER_BYTES_MAX)
     }
 
     /// How many bytes of a build are here. Parts of others are removed: nothing asks for them now.
@@ -35,15 +32,7 @@ impl Artifacts {
         if !stored.contains_key(sha256) && stored.len() >= FILES_MAX {
             return Err(ArtifactError::Full { path: self.0.clone() });
         }
-        let part = self.part(sha256);
-        let unread = |source| ArtifactError::Read { path: self.0.clone(), source };
-        for entry in std::fs::read_dir(&self.0).map_err(unread)? {
-            let path = entry.map_err(unread)?.path();
-            if path != part && path.extension().is_some_and(|end| end == "part") {
-                atomic_file::remove(&path)?;
-            }
-        }
-        Ok(std::fs::symlink_metadata(&part).map_or(0, |about| about.len()))
+        Ok(self.part(sha256).begin(Removes::OtherParts, CONTROLLER_BYTES_MAX)?)
     }
 
     /// Appends bytes. More than a controller may have are refused, and the download begins anew.
@@ -51,18 +40,7 @@ impl Artifacts {
     /// # Errors
     /// [`ArtifactError`].
     pub fn append(&self, sha256: &Sha256Hex, bytes: &[u8]) -> Result<(), ArtifactError> {
-        let path = self.part(sha256);
-        let failed = |source| ArtifactError::Write { path: path.clone(), source };
-        let mut open = OpenOptions::new();
-        let mut file =
-            open.create(true).append(true).custom_flags(no_follow()).open(&path).map_err(failed)?;
-        let here = file.metadata().map_err(failed)?.len();
-        let long = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        if here.saturating_add(long) > CONTROLLER_BYTES_MAX {
-            atomic_file::remove(&path)?;
-            return Err(ArtifactError::NotOne { path });
-        }
-        file.write_all(bytes).map_err(failed)
+        Ok(self.part(sha256).append(bytes)?)
     }
 
     /// Checks the whole download, and gives it its name. Of another digest nothing stays.
@@ -71,17 +49,9 @@ impl Artifacts {
     /// [`ArtifactError`].
     pub fn complete(&self, sha256: &Sha256Hex) -> Result<u64, ArtifactError> {
         let part = self.part(sha256);
-        let unread = |source| ArtifactError::Read { path: part.clone(), source };
-        let mut file = OpenOptions::new().read(true).custom_flags(no_follow()).open(&part).map_err(unread)?;
-        let (found, bytes) = hash(&mut file, &part)?;
-        if found != sha256.as_str() {
-            atomic_file::remove(&part)?;
-            return Err(ArtifactError::OtherDigest { wanted: sha256.as_str().to_owned(), found });
-        }
-        file.sync_all().map_err(unread)?;
-        let failed = |source| ArtifactError::Write { path: self.0.clone(), source };
-        std::fs::rename(&part, self.path(sha256)).map_err(failed)?;
-        File::open(&self.0).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        let bytes = part.check()?;
+        part.sync()?;
+        part.rename(&self.path(sha256))?;
         Ok(bytes)
     }
 
@@ -112,7 +82,10 @@ impl Artifacts {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
+    use crate::part_file::PartFileError;
 
     const PROGRAM: &[u8] = b"\x7fELF a controller";
 
@@ -129,17 +102,17 @@ mod tests {
         assert_eq!(artifacts.begin(&old).unwrap(), 0);
         artifacts.append(&old, b"ol").unwrap();
         assert_eq!(artifacts.begin(&new).unwrap(), 0);
-        assert!(!artifacts.part(&old).exists(), "nothing asks for it any more");
+        assert!(!artifacts.part(&old).path().exists(), "nothing asks for it any more");
         artifacts.append(&new, &PROGRAM[..5]).unwrap();
         assert_eq!(artifacts.begin(&new).unwrap(), 5);
         artifacts.append(&new, b"something else").unwrap();
-        assert!(matches!(artifacts.complete(&new), Err(ArtifactError::OtherDigest { .. })));
+        assert!(matches!(artifacts.complete(&new), Err(ArtifactError::Part(PartFileError::Digest { .. }))));
         assert!(artifacts.stored().is_empty());
         assert_eq!(artifacts.begin(&new).unwrap(), 0, "nothing of it stayed");
         artifacts.append(&new, PROGRAM).unwrap();
         assert_eq!(artifacts.complete(&new).unwrap(), PROGRAM.len() as u64);
         assert_eq!(artifacts.open(&new).unwrap().unwrap().bytes(), PROGRAM.len() as u64);
-        assert!(!artifacts.part(&new).exists());
+        assert!(!artifacts.part(&new).path().exists());
     }
 
     #[test]
@@ -148,8 +121,11 @@ mod tests {
         let artifacts = Artifacts::of(state.path());
         let sha256 = digest(PROGRAM);
         artifacts.begin(&sha256).unwrap();
-        File::create(artifacts.part(&sha256)).unwrap().set_len(CONTROLLER_BYTES_MAX).unwrap();
-        assert!(matches!(artifacts.append(&sha256, b"x"), Err(ArtifactError::NotOne { .. })));
+        File::create(artifacts.part(&sha256).path()).unwrap().set_len(CONTROLLER_BYTES_MAX).unwrap();
+        assert!(matches!(
+            artifacts.append(&sha256, b"x"),
+            Err(ArtifactError::Part(PartFileError::TooLong { .. }))
+        ));
         assert_eq!(artifacts.begin(&sha256).unwrap(), 0);
     }
 

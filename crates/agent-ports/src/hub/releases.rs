@@ -5,7 +5,7 @@ use std::time::Duration;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::release::VersionNumber;
-use holdfast_protocol::release::stored::{ReleaseOffer, ReleaseText};
+use holdfast_protocol::release::stored::{ImageOffer, ReleaseOffer, ReleaseText};
 use net::client::Method;
 use serde::de::IgnoredAny;
 
@@ -26,6 +26,14 @@ impl Hub {
     /// [`HubError`].
     pub async fn release_offer(&self) -> Result<ReleaseOffer, HubError> {
         self.send((Method::GET, "/v1/agent/release-offer"), Vec::new(), 0).await
+    }
+
+    /// Asks which golden image a rollout brings to this host.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub async fn image_offer(&self) -> Result<ImageOffer, HubError> {
+        self.send((Method::GET, "/v1/agent/image-offer"), Vec::new(), 0).await
     }
 
     /// Gets the signed release of a version.

@@ -77,6 +77,7 @@ impl WindowLook {
                 | Operation::AttachVolume(_)
                 | Operation::Backup(_)
                 | Operation::Destroy(_)
+                | Operation::DiscardCopy(_)
                 | Operation::ExpireSnapshot(_)
                 | Operation::Grow(_)
                 | Operation::ReassignVolume(_)
@@ -85,6 +86,7 @@ impl WindowLook {
                 | Operation::PruneBackup(_)
                 | Operation::Reconfigure(_)
                 | Operation::RestoreCopy(_)
+                | Operation::RestartGuest(_)
                 | Operation::RestoreTest(_)
                 | Operation::RollBack(_)
                 | Operation::Snapshot(_)
@@ -100,7 +102,8 @@ impl WindowLook {
                 Ask::Snapshot { .. }
                 | Ask::ExpireSnapshot { .. }
                 | Ask::RollBack { .. }
-                | Ask::Backup { .. } => QuiesceBound::usual(),
+                | Ask::Backup { .. }
+                | Ask::Ordered(_) => QuiesceBound::usual(),
             },
         }
     }

@@ -26,7 +26,8 @@ use rustls::server::ParsedCertificate;
 /// When the public key is wanted and the certificate is no X.509 v3.
 pub fn pin_of(kind: PinKind, certificate: &CertificateDer<'_>) -> Result<Pin, rustls::Error> {
     Ok(match kind {
-        PinKind::Leaf => Pin::of(kind, certificate),
+        // No certificate has a pin of a request, so this one equals none.
+        PinKind::Leaf | PinKind::Request => Pin::of(kind, certificate),
         PinKind::Spki => Pin::of(kind, &ParsedCertificate::try_from(certificate)?.subject_public_key_info()),
     })
 }

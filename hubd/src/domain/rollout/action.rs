@@ -12,7 +12,10 @@ use super::{HostFacts, OpenWave, Rollout, Stage};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Start,
+    /// Hosts that have the release on trial go on.
     Pause,
+    /// Pauses it, and hosts that have the release on trial end that.
+    TakeBack,
     Resume,
     Abort,
 }
@@ -41,6 +44,7 @@ const fn past(action: Action) -> &'static str {
     match action {
         Action::Start => "started",
         Action::Pause => "paused",
+        Action::TakeBack => "taken back",
         Action::Resume => "resumed",
         Action::Abort => "aborted",
     }
@@ -68,7 +72,9 @@ pub fn act(stage: &Stage, action: Action, now: Timestamp) -> Result<Stage, Actio
         (Action::Start, Stage::Planned) => {
             Ok(Stage::Running(OpenWave { index: 0, opened_at: now, settled_at: None }))
         }
-        (Action::Pause, Stage::Running(open)) => Ok(Stage::Paused(*open)),
+        (Action::Pause, Stage::Running(open)) | (Action::TakeBack, Stage::Running(open) | Stage::Paused(open)) => {
+            Ok(Stage::Paused(*open))
+        }
         // What passed while nothing was offered counts against no host.
         (Action::Resume, Stage::Paused(open) | Stage::Held { open, .. }) => {
             Ok(Stage::Running(OpenWave { opened_at: now, settled_at: None, ..*open }))
@@ -94,6 +100,15 @@ pub fn act(stage: &Stage, action: Action, now: Timestamp) -> Result<Stage, Actio
             Action::Pause,
             Stage::Planned
             | Stage::Paused(_)
+            | Stage::Held { .. }
+            | Stage::RollingBack { .. }
+            | Stage::Aborted(_)
+            | Stage::Finished,
+        )
+        // Of one that is held, trials end by themselves.
+        | (
+            Action::TakeBack,
+            Stage::Planned
             | Stage::Held { .. }
             | Stage::RollingBack { .. }
             | Stage::Aborted(_)

@@ -16,6 +16,7 @@
 //! | --- | --- |
 //! | [`action`] | what an operator may do at which stage |
 //! | [`guest_agent`] | what is asked for in a host's document, and where its guests are |
+//! | [`image`] | where a golden image is on one host, and what speaks against it |
 //! | [`next`] | whether a wave is done, opens the next, or is held |
 //! | [`plan`] | which hosts are in which wave |
 //! | [`progress`] | where one host is, by its reports |
@@ -25,6 +26,7 @@
 
 pub mod action;
 pub mod guest_agent;
+pub mod image;
 pub mod next;
 pub mod plan;
 pub mod progress;
@@ -38,6 +40,7 @@ use std::sync::Arc;
 use holdfast_protocol::id::{HostId, HostName};
 use holdfast_protocol::release::VersionNumber;
 use holdfast_protocol::release::rollout::{OnFailure, RolloutState};
+use holdfast_protocol::release::stored::WithdrawalReason;
 use jiff::{SignedDuration, Timestamp};
 
 use self::progress::Progress;
@@ -128,6 +131,26 @@ impl Stage {
             | Self::RollingBack { .. }
             | Self::Aborted(_) => false,
         }
+    }
+}
+
+/// What becomes of trials while a rollout is paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PausedTrials {
+    GoOn,
+    TakenBack,
+}
+
+/// Why a release that a host was offered is offered no more, where that was somebody's decision. The end of a window is
+/// none.
+#[must_use]
+pub const fn withdrawal(stage: &Stage, paused: PausedTrials) -> Option<WithdrawalReason> {
+    match (stage, paused) {
+        (Stage::Held { .. } | Stage::RollingBack { .. }, _) => Some(WithdrawalReason::Held),
+        (Stage::Aborted(_), _) => Some(WithdrawalReason::Aborted),
+        (Stage::Paused(_), PausedTrials::TakenBack) => Some(WithdrawalReason::Paused),
+        (Stage::Paused(_), PausedTrials::GoOn)
+        | (Stage::Planned | Stage::Running(_) | Stage::Finished, _) => None,
     }
 }
 

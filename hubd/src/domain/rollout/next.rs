@@ -102,6 +102,20 @@ pub fn outcome(open: &OpenWave, limits: &WaveLimits, host: &HostFacts, now: Time
     }
 }
 
+/// Decides, where something may speak against what the rollout brings, whatever its hosts report.
+#[must_use]
+pub fn next_unless(
+    objection: Option<&str>,
+    rollout: &Rollout,
+    hosts: &[HostFacts],
+    now: Timestamp,
+) -> Decision {
+    match (objection, &rollout.stage) {
+        (Some(why), Stage::Running(_)) => Decision::Hold(why.to_owned()),
+        (Some(_) | None, _) => next(rollout, hosts, now),
+    }
+}
+
 /// Decides.
 #[must_use]
 pub fn next(rollout: &Rollout, hosts: &[HostFacts], now: Timestamp) -> Decision {

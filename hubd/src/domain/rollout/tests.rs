@@ -108,7 +108,7 @@ fn actions_fit_the_stage_and_resuming_accepts_what_failed() {
     assert_eq!(act(&held, Action::Resume, at(9)), Ok(again));
     assert_eq!(act(&held, Action::Abort, at(9)), Ok(Stage::Aborted(Some(open))));
     for stage in [Stage::Finished, Stage::Aborted(None)] {
-        for action in [Action::Start, Action::Pause, Action::Resume, Action::Abort] {
+        for action in [Action::Start, Action::Pause, Action::TakeBack, Action::Resume, Action::Abort] {
             let error = act(&stage, action, at(9)).unwrap_err();
             assert!(error.to_string().contains("nothing was changed"), "{error}");
         }

@@ -26,15 +26,12 @@ use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::host::HostRef;
 use crate::store::{
     AcknowledgeError, Acknowledgement, AlertName, AlertPicture, Alerts, AnnouncedEnd, By, HostMaintenance,
-    IncidentQuery, IncidentRecord, LogFilter, LogRecord, NewSilence, OwnFacts, SILENCES_MAX,
+    IncidentQuery, IncidentRecord, LogFilter, LogRecord, MAINTENANCE_MAX, NewSilence, OwnFacts, SILENCES_MAX,
     SilenceRequestError, StoreError, WriteError,
 };
 
 /// Every scope that waits becomes due.
 const WAKE: &str = "UPDATE alert_scopes SET due = ?1 WHERE due IS NOT NULL AND due > ?1";
-
-/// A host's maintenance windows that are kept.
-const MAINTENANCE_MAX: usize = 16;
 
 fn moment(by: &By) -> Moment {
     Moment { at: by.at, correlation: by.correlation }

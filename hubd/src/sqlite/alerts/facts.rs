@@ -15,10 +15,7 @@ use super::super::columns::{Id, Text, Time};
 use super::super::rollouts::held_rollout;
 use super::rows::ScopeColumn;
 use crate::domain::alerting::own::{HostFacts, HubFacts, IdentityUse};
-use crate::store::OwnFacts;
-
-/// Tries without success from which on a receiver counts as failing.
-const TRIES_MAX: u32 = 3;
+use crate::store::{FAILING_TRIES, OwnFacts};
 
 const COLUMNS: &str = "id, status = 'frozen',
     (SELECT min(at) FROM audit_breaks WHERE host = hosts.number AND ended_at IS NULL)";
@@ -92,14 +89,20 @@ fn open_scopes(connection: &Connection) -> rusqlite::Result<Vec<HostId>> {
 }
 
 /// Of a host's section, the images alone.
-#[derive(Deserialize)]
-struct HostImages {
+#[derive(Default, Deserialize)]
+pub(in crate::sqlite) struct HostImages {
     #[serde(default)]
-    goldens: Vec<GoldenReport>,
+    pub goldens: Vec<GoldenReport>,
 }
 
-/// Images of the same inputs that differ between hosts. Hosts without a build are left out by SQLite: most have none.
+/// Images of the same inputs that differ between hosts.
 fn differing_builds(connection: &Connection) -> rusqlite::Result<Vec<ComparedBuilds>> {
+    let compared = compared_builds(connection)?;
+    Ok(compared.into_iter().filter(|builds| builds.agreement() == Agreement::Differ).collect())
+}
+
+/// The images of all hosts, by what they were built of. Hosts without a build are left out by SQLite: most have none.
+pub(in crate::sqlite) fn compared_builds(connection: &Connection) -> rusqlite::Result<Vec<ComparedBuilds>> {
     let sql = "SELECT hosts.name, reports.host_text FROM reports JOIN hosts ON hosts.number = reports.host
                WHERE hosts.status <> 'revoked' AND instr(reports.host_text, '\"inputs_sha256\"') > 0";
     let mut statement = connection.prepare_cached(sql)?;
@@ -112,8 +115,7 @@ fn differing_builds(connection: &Connection) -> rusqlite::Result<Vec<ComparedBui
         let Ok(section) = serde_json::from_str::<HostImages>(&text) else { continue };
         images.extend(section.goldens.into_iter().map(|image| (host.clone(), image)));
     }
-    let compared = ComparedBuilds::of(images.iter().map(|(host, image)| (host, image)));
-    Ok(compared.into_iter().filter(|builds| builds.agreement() == Agreement::Differ).collect())
+    Ok(ComparedBuilds::of(images.iter().map(|(host, image)| (host, image))))
 }
 
 fn tokens(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<(TokenName, Timestamp)>> {
@@ -138,7 +140,7 @@ fn failing(connection: &Connection) -> rusqlite::Result<Vec<(ReceiverName, Times
                    (SELECT max(number) FROM alert_deliveries
                     WHERE receiver = last.receiver AND outcome IN ('delivered', 'refused', 'given_up'))";
     let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map([TRIES_MAX], |row| {
+    let rows = statement.query_map([FAILING_TRIES], |row| {
         Ok((row.get::<_, Text<ReceiverName>>(0)?.0, row.get::<_, Time>(1)?.0, row.get::<_, String>(2)?))
     })?;
     let mut found: BTreeMap<ReceiverName, (Timestamp, String)> = BTreeMap::new();

@@ -21,6 +21,7 @@ mod rows;
 mod signals;
 
 pub(super) use decide::{Moment, decide};
+pub(super) use facts::{HostImages, compared_builds};
 pub(super) use incidents::{announced_until, maintenance_until};
 pub(super) use rows::{Json, json};
 pub(super) use signals::{deleted_guests, newly_deleted, relabelled, silent, spoken};

@@ -14,9 +14,7 @@ use super::super::columns::Time;
 use super::super::writer::Tx;
 use super::rows::{Json, column, json, scope_text};
 use crate::domain::alerting::notice_text::title;
-
-/// More notices than this that wait for one receiver are combined: nothing is lost, it is said in fewer messages.
-const WAITING_MAX: u32 = 256;
+use crate::store::NOTICES_WAITING_MAX;
 
 /// Puts a notice into the outbox.
 pub(super) fn queue(tx: &Tx<'_>, notice: Notice) -> rusqlite::Result<()> {
@@ -98,7 +96,7 @@ fn index(tx: &Tx<'_>, number: i64, notice: &Notice) -> rusqlite::Result<()> {
 fn combine_many(tx: &Tx<'_>, receiver: &ReceiverName, now: Timestamp) -> rusqlite::Result<()> {
     let sql = "SELECT count(*) FROM alert_outbox WHERE receiver = ?1 AND state = 'waiting'";
     let waiting: u32 = tx.prepare_cached(sql)?.query_row([receiver.as_str()], |row| row.get(0))?;
-    if waiting <= WAITING_MAX {
+    if waiting <= NOTICES_WAITING_MAX {
         return Ok(());
     }
     let sql =

@@ -3,10 +3,12 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`guest_agents`] | the guest agent of a release, asked for in documents |
+//! | [`images`] | the golden image of a release, on hosts and offered to them |
 //! | [`offers`] | who is newly offered a release, and what a host is offered |
 //! | [`rows`] | reading a rollout with its hosts, writing its stage |
 
 mod guest_agents;
+mod images;
 mod offers;
 mod rows;
 
@@ -19,8 +21,9 @@ use holdfast_protocol::release::rollout::{OnFailure, RolloutRequest, RolloutSubj
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
+pub(super) use self::images::offered_image;
 use self::offers::offer;
-pub(super) use self::offers::offered_versions;
+pub(super) use self::offers::{offered_versions, withdrawn_by_rollout};
 pub(super) use self::rows::held_rollout;
 use self::rows::{KeptRollout, all, hosts_to_plan, one, save, subject_text, unfinished};
 use super::alerts::json;
@@ -31,14 +34,13 @@ use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::rollout::action::{Action, ActionError, accepted_by_resuming, act};
-use crate::domain::rollout::next::{Decision, apply, next};
+use crate::domain::rollout::next::{Decision, apply, next_unless};
 use crate::domain::rollout::plan::plan;
 use crate::domain::rollout::rate::newly_offered;
 use crate::domain::rollout::{Rollout, view};
-use crate::store::{By, PlanRolloutError, ROLLOUTS_MAX, Rollouts, StoreError, WriteError};
-
-/// Decisions of one round: each wave settles and opens once, and the last one finishes.
-const DECISIONS_MAX: usize = 100;
+use crate::store::{
+    By, PlanRolloutError, ROLLOUT_DECISIONS_MAX, ROLLOUTS_MAX, Rollouts, StoreError, WriteError,
+};
 
 fn shown(kept: &KeptRollout, now: Timestamp) -> RolloutView {
     let stage = &kept.rollout.stage;
@@ -86,8 +88,10 @@ fn fallback(
     request: &RolloutRequest,
 ) -> Result<Option<VersionNumber>, Failed<PlanRolloutError>> {
     let OnFailure::RollBack(to) = request.on_failure else { return Ok(None) };
-    if !request.subject.is_agent() {
-        return Err(Failed::Refused(PlanRolloutError::GuestAgentsGoBack));
+    match request.subject {
+        RolloutSubject::Agent => {}
+        RolloutSubject::GuestAgent => return Err(Failed::Refused(PlanRolloutError::GuestAgentsGoBack)),
+        RolloutSubject::Golden => return Err(Failed::Refused(PlanRolloutError::ImagesGoBack)),
     }
     if to <= request.version {
         return Err(Failed::Refused(PlanRolloutError::OlderFallback { version: request.version, to }));
@@ -145,7 +149,7 @@ fn carry_out(tx: &Tx<'_>, by: &By, kept: &KeptRollout, action: Action) -> Result
     let stage = act(&kept.rollout.stage, action, by.at).map_err(Failed::Refused)?;
     let accepted = match action {
         Action::Resume => accepted_by_resuming(&kept.rollout, &kept.hosts),
-        Action::Start | Action::Pause | Action::Abort => Vec::new(),
+        Action::Start | Action::Pause | Action::TakeBack | Action::Abort => Vec::new(),
     };
     for host in &accepted {
         let sql = "UPDATE rollout_hosts SET accepted = 1
@@ -153,14 +157,18 @@ fn carry_out(tx: &Tx<'_>, by: &By, kept: &KeptRollout, action: Action) -> Result
         tx.prepare_cached(sql)?.execute(params![kept.number, super::columns::Id(host.uuid())])?;
     }
     save(tx, kept.number, &stage)?;
+    let takes_back = i64::from(action == Action::TakeBack);
+    let sql = "UPDATE rollouts SET takes_back = ?2 WHERE number = ?1";
+    tx.prepare_cached(sql)?.execute(params![kept.number, takes_back])?;
     let after = Rollout { stage: stage.clone(), ..kept.rollout.clone() };
     offer(tx, kept, &newly_offered(&after, &kept.hosts, by.at), (by.at, by.correlation))?;
     let without = match accepted.len() {
         0 => String::new(),
         count => format!("; {count} hosts that failed are accepted"),
     };
+    let trials = if action == Action::TakeBack { ", and trials of it are taken back" } else { "" };
     let says = format!(
-        "rollout {} of release {} is {}{without}",
+        "rollout {} of release {} is {}{without}{trials}",
         kept.number,
         kept.version,
         rows::state_text(stage.state())
@@ -174,8 +182,8 @@ fn evaluate(tx: &Tx<'_>, number: u32, now: Timestamp, correlation: CorrelationId
     let Some(mut kept) = one(tx, number, now)? else { return Ok(()) };
     rows::keep_reports(tx, &kept)?;
     let before = kept.rollout.stage.clone();
-    for _ in 0..DECISIONS_MAX {
-        let decision = next(&kept.rollout, &kept.hosts, now);
+    for _ in 0..ROLLOUT_DECISIONS_MAX {
+        let decision = next_unless(kept.objection.as_deref(), &kept.rollout, &kept.hosts, now);
         let (version, wave) =
             (kept.version, view::open_view(&kept.rollout.stage).map_or(0, |open| open.number));
         let says = match &decision {
@@ -257,7 +265,7 @@ impl Rollouts for Sqlite {
         let watched = self.read("look for a rollout", rows::watched).await?;
         let Some((number, subject)) = watched else { return Ok(()) };
         let scope = match subject {
-            RolloutSubject::Agent => Scope::NoHost,
+            RolloutSubject::Agent | RolloutSubject::Golden => Scope::NoHost,
             // A document is written for hosts that may be settled.
             RolloutSubject::GuestAgent => Scope::AnyHost,
         };

@@ -3,13 +3,14 @@
 use holdfast_protocol::id::{CorrelationId, HostId};
 use holdfast_protocol::release::VersionNumber;
 use holdfast_protocol::release::rollout::RolloutSubject;
+use holdfast_protocol::release::stored::WithdrawalReason;
 use jiff::Timestamp;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::guest_agents;
 use super::rows::{KeptRollout, json_or_default, stage, version};
 use crate::domain::rollout::times::AllowedTimes;
-use crate::domain::rollout::{HostPlace, offered};
+use crate::domain::rollout::{HostPlace, PausedTrials, offered, withdrawal};
 use crate::sqlite::columns::{Id, Time};
 use crate::sqlite::writer::Tx;
 
@@ -25,7 +26,7 @@ pub(super) fn offer(
                    WHERE rollout = ?1 AND host = (SELECT number FROM hosts WHERE id = ?2)";
         tx.prepare_cached(sql)?.execute(params![kept.number, Id(host.uuid()), Time(now)])?;
         match kept.subject {
-            RolloutSubject::Agent => {}
+            RolloutSubject::Agent | RolloutSubject::Golden => {}
             RolloutSubject::GuestAgent => guest_agents::ask(tx, kept, *host, (now, correlation))?,
         }
     }
@@ -57,4 +58,25 @@ pub(in crate::sqlite) fn offered_versions(
     let mut select = connection.prepare_cached(sql)?;
     let rows = select.query_map([Id(host.uuid())], read)?.collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(rows.into_iter().flatten().collect())
+}
+
+/// Why the newest rollout that offered a version to a host offers it no more, where somebody stopped it.
+pub(in crate::sqlite) fn withdrawn_by_rollout(
+    connection: &Connection,
+    host: HostId,
+    of: VersionNumber,
+) -> rusqlite::Result<Option<WithdrawalReason>> {
+    let sql =
+        "SELECT rollouts.version AS version, state, reason, rollouts.wave AS wave, opened_at, settled_at, held_at,
+                   fallback, rolls_back, takes_back
+               FROM hosts JOIN rollout_hosts ON rollout_hosts.host = hosts.number
+               JOIN rollouts ON rollouts.number = rollout_hosts.rollout
+               WHERE hosts.id = ?1 AND rollouts.version = ?2 AND rollouts.subject = 'agent' AND offered_at IS NOT NULL
+               ORDER BY rollouts.number DESC LIMIT 1";
+    let read = |row: &Row<'_>| {
+        let paused = if row.get("takes_back")? { PausedTrials::TakenBack } else { PausedTrials::GoOn };
+        Ok(withdrawal(&stage(row)?, paused))
+    };
+    let mut select = connection.prepare_cached(sql)?;
+    Ok(select.query_row(params![Id(host.uuid()), of.to_string()], read).optional()?.flatten())
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use holdfast_protocol::condition::ConditionSet;
 use holdfast_protocol::id::{HostId, HostName, OperatorName};
-use holdfast_protocol::release::VersionNumber;
+use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::release::rollout::{OnFailure, RolloutState, RolloutSubject, RolloutTimes, WaveHosts};
 use holdfast_protocol::release::window::UpdateWindows;
-use holdfast_protocol::report::AgentSection;
+use holdfast_protocol::release::{ReleaseFileKind, VersionNumber};
+use holdfast_protocol::report::{AgentSection, GoldenReport};
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -17,12 +18,13 @@ use serde::de::DeserializeOwned;
 
 use crate::domain::alerting::own::HeldRollout;
 use crate::domain::rollout::guest_agent::{self, DocumentRequest, GuestsReport};
+use crate::domain::rollout::image::{self, ImageReport, Presence};
 use crate::domain::rollout::plan::Candidate;
 use crate::domain::rollout::progress::{Contact, HostReport, Progress, Target, progress, taken_at};
 use crate::domain::rollout::times::AllowedTimes;
 use crate::domain::rollout::view::open_wave;
 use crate::domain::rollout::{Failures, HostFacts, OpenWave, Rollout, Stage, WaveLimits};
-use crate::sqlite::alerts::Json;
+use crate::sqlite::alerts::{HostImages, Json, compared_builds};
 use crate::sqlite::columns::{Id, Number, Text, Time, digest, text};
 use crate::sqlite::writer::Tx;
 
@@ -38,6 +40,8 @@ pub(super) struct KeptRollout {
     /// What selects the hosts of each wave, where that is kept.
     pub selects: Vec<Option<WaveHosts>>,
     pub hosts: Vec<HostFacts>,
+    /// What speaks against it, whatever its hosts report.
+    pub objection: Option<String>,
     /// Starts of agents that are not kept yet.
     taken: Vec<(HostId, Timestamp)>,
     /// Reasons of failures that are not kept yet.
@@ -80,6 +84,7 @@ pub(super) const fn subject_text(subject: RolloutSubject) -> &'static str {
     match subject {
         RolloutSubject::Agent => "agent",
         RolloutSubject::GuestAgent => "guest_agent",
+        RolloutSubject::Golden => "golden",
     }
 }
 
@@ -88,6 +93,7 @@ fn subject(row: &Row<'_>) -> rusqlite::Result<RolloutSubject> {
     match row.get::<_, String>("subject")?.as_str() {
         "agent" => Ok(RolloutSubject::Agent),
         "guest_agent" => Ok(RolloutSubject::GuestAgent),
+        "golden" => Ok(RolloutSubject::Golden),
         _ => Err(FromSqlError::Other("a rollout of something unknown".into()).into()),
     }
 }
@@ -156,6 +162,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<KeptRollout> {
         times,
         selects: Vec::new(),
         hosts: Vec::new(),
+        objection: None,
         taken: Vec::new(),
         failed: Vec::new(),
     })
@@ -182,9 +189,31 @@ fn target(connection: &Connection, version: VersionNumber) -> rusqlite::Result<T
     Ok(Target { version, manifest: found.optional()? })
 }
 
+/// The one image of a release.
+pub(super) fn digest_of(
+    connection: &Connection,
+    version: VersionNumber,
+) -> rusqlite::Result<Option<Sha256Text>> {
+    let sql = "SELECT sha256 FROM release_files WHERE version = ?1 AND kind = ?2";
+    let mut select = connection.prepare_cached(sql)?;
+    let values = params![version.to_string(), ReleaseFileKind::Golden.as_str()];
+    let found =
+        select.query_map(values, |row| digest(row, "sha256"))?.collect::<rusqlite::Result<Vec<_>>>()?;
+    let [sha256] = found.as_slice() else { return Ok(None) };
+    Ok(Some(sha256.clone()))
+}
+
+/// The images that a host reports. A section that this program cannot read is shown as damaged where the host is shown.
+pub(super) fn reported_images(row: &Row<'_>) -> rusqlite::Result<Vec<GoldenReport>> {
+    let text: Option<String> = row.get("host_text")?;
+    let section = text.and_then(|text| serde_json::from_str::<HostImages>(&text).ok());
+    Ok(section.unwrap_or_default().goldens)
+}
+
 const HOSTS: &str = "SELECT hosts.id AS id, hosts.name AS name, hosts.status AS status, hosts.liveness AS liveness,
         rollout_hosts.wave AS wave, taken_at, accepted, offered_at, failed_why, hosts.held AS held, asked_generation,
-        asked_refused, reports.guests AS guests, hosts.update_windows AS update_windows, reports.agent AS agent, reports.conditions AS conditions
+        asked_refused, reports.guests AS guests, hosts.update_windows AS update_windows, reports.agent AS agent, reports.conditions AS conditions,
+        reports.host_text AS host_text
     FROM rollout_hosts JOIN hosts ON hosts.number = rollout_hosts.host
     LEFT JOIN reports ON reports.host = hosts.number
     WHERE rollout_hosts.rollout = ?1 ORDER BY rollout_hosts.wave, hosts.name, hosts.number";
@@ -245,6 +274,14 @@ fn complete(connection: &Connection, mut kept: KeptRollout, now: Timestamp) -> r
         OnFailure::RollBack(to) => Some(target(connection, to)?),
     };
     let target = target(connection, kept.version)?;
+    let image = match kept.subject {
+        RolloutSubject::Golden => digest_of(connection, kept.version)?,
+        RolloutSubject::Agent | RolloutSubject::GuestAgent => None,
+    };
+    kept.objection = match &image {
+        Some(sha256) => image::objection(sha256, &compared_builds(connection)?),
+        None => None,
+    };
     let mut allowed = TimesOfHosts { times: &kept.times, now, known: BTreeMap::new() };
     let mut select = connection.prepare_cached(HOSTS)?;
     let mut rows = select.query([kept.number])?;
@@ -252,6 +289,24 @@ fn complete(connection: &Connection, mut kept: KeptRollout, now: Timestamp) -> r
         let (host, report) = (HostId::new(row.get::<_, Id>("id")?.0), report(row)?);
         let progress_now = match kept.subject {
             RolloutSubject::GuestAgent => guests_progress(row, kept.version, report.clone())?,
+            RolloutSubject::Golden => {
+                let taken = row.get::<_, Option<Time>>("taken_at")?.map(|time| time.0);
+                let here = ImageReport {
+                    contact: report.contact,
+                    images: reported_images(row)?,
+                    conditions: &report.conditions,
+                };
+                let has_it = image.as_ref().is_some_and(|sha256| here.has(sha256));
+                if taken.is_none() && has_it {
+                    kept.taken.push((host, now));
+                }
+                let offered_at = row.get::<_, Option<Time>>("offered_at")?.map(|time| time.0);
+                image::progress(
+                    if has_it || taken.is_some() { Presence::Here } else { Presence::Missing },
+                    offered_at,
+                    &here,
+                )
+            }
             RolloutSubject::Agent => {
                 let before = row.get::<_, Option<Time>>("taken_at")?.map(|time| time.0);
                 let taken = taken_at(&target, &report, before);
@@ -350,7 +405,7 @@ pub(super) fn save(tx: &Tx<'_>, number: u32, stage: &Stage) -> rusqlite::Result<
     Ok(())
 }
 
-/// Keeps when agents started that the release brought, and why hosts failed. A later report says neither any more.
+/// Keeps when agents started that the release brought, since when hosts have an image, and why hosts failed. A later report says neither any more.
 pub(super) fn keep_reports(tx: &Tx<'_>, kept: &KeptRollout) -> rusqlite::Result<()> {
     for (host, why) in &kept.failed {
         let sql = "UPDATE rollout_hosts SET failed_why = ?3

@@ -2,7 +2,7 @@
 
 use holdfast_protocol::desired::Desired;
 use holdfast_protocol::generation::Generation;
-use holdfast_protocol::id::JobId;
+use holdfast_protocol::id::{JobId, TunnelName};
 use holdfast_protocol::job::{JobReport, JobState};
 use holdfast_protocol::operator::QueueState;
 use hubd::domain::desired::{Delivery, IfMatch, PutError};
@@ -72,7 +72,7 @@ fn job(number: u128) -> JobId {
 }
 
 pub fn submit(number: u128, blob: &str) -> SubmitJob {
-    SubmitJob { host: named("box7"), id: job(number), blob: blob.to_owned() }
+    SubmitJob { host: named("box7"), id: job(number), blob: blob.to_owned(), tunnel: None }
 }
 
 pub fn said(number: u128, blob: &str) -> JobReport {
@@ -139,4 +139,37 @@ pub async fn old_jobs_and_the_oldest_versions_are_deleted(fixture: Fixture) {
     let history = store.desired_history(named("box7"), None, PAGE_MAX).await.unwrap().unwrap();
     let numbers: Vec<u64> = history.iter().map(|version| version.generation.number()).collect();
     assert_eq!((numbers.len(), numbers[0], numbers.last()), (VERSIONS_KEPT as usize, versions, Some(&3)));
+}
+
+/// A token may be carried over years after it was signed, when the job itself is long gone.
+pub async fn the_newest_order_of_a_tunnel_outlives_its_job(fixture: Fixture) {
+    let store = &fixture.store;
+    let tunnel = |name: &str| name.parse::<TunnelName>().unwrap();
+    fixture.box7().await;
+    let order =
+        |number, name: &str, blob: &str| SubmitJob { tunnel: Some(tunnel(name)), ..submit(number, blob) };
+    for (number, name, blob) in [(1, "cf", "first"), (2, "wg", "other"), (3, "cf", "second")] {
+        store
+            .submit_job(by(i64::try_from(number).unwrap() + 1), order(number, name, blob))
+            .await
+            .ok()
+            .unwrap()
+            .unwrap();
+    }
+    store.submit_job(by(5), submit(4, BLOB)).await.ok().unwrap().unwrap();
+    store.prune(at(30) + JOBS_KEPT).await.unwrap();
+    assert!(store.job(named("box7"), job(3)).await.unwrap().is_none());
+    let found = store.tunnel_order(named("box7"), tunnel("cf")).await.unwrap().unwrap();
+    assert_eq!((found.job, found.blob.as_str(), found.submitted_at), (job(3), "second", at(4)));
+    assert_eq!(store.tunnel_order(named("box7"), tunnel("wg")).await.unwrap().unwrap().blob, "other");
+    assert!(store.tunnel_order(named("box7"), tunnel("ts")).await.unwrap().is_none());
+    assert!(store.tunnel_order(named("box8"), tunnel("cf")).await.unwrap().is_none());
+    // Names cost nothing, so their number is bounded: the newest stay.
+    for number in 10..40 {
+        let blob = format!("order {number}");
+        let one = order(number, &format!("t{number}"), &blob);
+        store.submit_job(by(i64::try_from(number).unwrap()), one).await.ok().unwrap().unwrap();
+    }
+    assert!(store.tunnel_order(named("box7"), tunnel("t39")).await.unwrap().is_some());
+    assert!(store.tunnel_order(named("box7"), tunnel("cf")).await.unwrap().is_none());
 }

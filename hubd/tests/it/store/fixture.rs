@@ -1,12 +1,13 @@
 //! A fresh store, with shorthands for what stories begin with.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use alerts::Rules;
 use holdfast_protocol::checkin::Coverage;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{CorrelationId, HostId, InviteId};
-use holdfast_protocol::secret::Secret;
+use holdfast_protocol::secret::{Secret, TokenHash};
 use hubd::authority::{AgentKey, Authority, Fresh};
 use hubd::clock::Clock;
 use hubd::domain::alerting::{AlertContext, ReportedConditions};
@@ -14,10 +15,11 @@ use hubd::domain::host::HostRef;
 use hubd::domain::identity::Presented;
 use hubd::domain::merge::IncomingReport;
 use hubd::domain::summary::Summary;
-use hubd::sqlite::{Sqlite, WriterThread};
+use hubd::postgres::{Postgres, Server, Users};
+use hubd::sqlite::Sqlite;
 use hubd::store::{
     By, CertificateRecord, Checkin, Claim, EventFilter, Issue, NewInvite, Redemption, SectionTexts,
-    SharedStore,
+    SharedStore, WriterThread,
 };
 use hubd::task::alerts::AlertTimer;
 use jiff::Timestamp;
@@ -25,6 +27,7 @@ use rcgen::KeyPair;
 use tempfile::TempDir;
 use uuid::Uuid;
 
+use crate::postgres_server::fresh_database;
 use crate::world::csr;
 
 pub const CORRELATION: CorrelationId = CorrelationId::new(Uuid::nil());
@@ -58,8 +61,31 @@ pub fn fresh_key() -> AgentKey {
 pub struct Fixture {
     pub store: SharedStore,
     authority: Arc<Authority>,
+    engine: Engine,
     _writer: WriterThread,
     _folder: TempDir,
+}
+
+/// How the store is opened.
+enum Engine {
+    Sqlite(PathBuf),
+    Postgres(Box<Server>),
+}
+
+impl Engine {
+    /// Blocks.
+    fn open(&self) -> (SharedStore, WriterThread) {
+        match self {
+            Self::Sqlite(path) => Sqlite::open(path, alerts_to_ops()).unwrap(),
+            Self::Postgres(server) => {
+                // Sessions may not begin on a thread that runs other tasks.
+                let opened = std::thread::scope(|scope| {
+                    scope.spawn(|| Postgres::open(server, alerts_to_ops(), Users::Several)).join().unwrap()
+                });
+                opened.unwrap()
+            }
+        }
+    }
 }
 
 /// The default rules, with one channel.
@@ -78,16 +104,39 @@ impl Clock for FixedClock {
 impl Fixture {
     pub fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let authority = Arc::new(Authority::open_or_make(folder.path(), Fresh::Yes, at(0)).unwrap());
-        let (store, writer) = Sqlite::open(&folder.path().join("hub.db"), alerts_to_ops()).unwrap();
-        Self { store, authority, _writer: writer, _folder: folder }
+        let engine = Engine::Sqlite(folder.path().join("hub.db"));
+        Self::on(engine, folder)
     }
 
-    /// Opens the same file anew, as another process would.
+    pub fn postgres() -> Self {
+        let server = std::thread::scope(|scope| scope.spawn(fresh_database).join().unwrap());
+        Self::on(Engine::Postgres(Box::new(server)), tempfile::tempdir().unwrap())
+    }
+
+    fn on(engine: Engine, folder: TempDir) -> Self {
+        let authority = Arc::new(Authority::open_or_make(folder.path(), Fresh::Yes, at(0)).unwrap());
+        let (store, writer) = engine.open();
+        Self { store, authority, engine, _writer: writer, _folder: folder }
+    }
+
+    /// Opens the same database anew, as another process would.
     pub fn restart(&mut self) {
-        let opened = Sqlite::open(&self._folder.path().join("hub.db"), alerts_to_ops()).unwrap();
         // The writer before ends with its store.
-        (self.store, self._writer) = opened;
+        (self.store, self._writer) = self.engine.open();
+    }
+
+    /// Another hub on the same database.
+    pub fn second(&self) -> (SharedStore, WriterThread) {
+        self.engine.open()
+    }
+
+    /// The secret of an invite for the host of this number.
+    pub async fn invite(&self, number: u128) -> TokenHash {
+        let secret = Secret::new(format!("secret {number}")).hash();
+        let host_name = format!("host{number}").parse().unwrap();
+        let new = NewInvite { id: InviteId::new(Uuid::from_u128(number)), host_name, secret };
+        self.store.create_invite(by(0), new).await.ok().unwrap();
+        secret
     }
 
     pub fn issue(&self) -> Issue {
@@ -132,6 +181,8 @@ pub fn checkin(host: HostId, generation: u32, sequence: u64) -> Checkin {
         summary: Summary::default(),
         conditions: ReportedConditions::default(),
         jobs: Vec::new(),
+        orders: Vec::new(),
+        diagnostic: None,
         at: at(5),
         correlation: CORRELATION,
     }

@@ -1,9 +1,10 @@
 //! Hosts: enrolment, certificates, reports, silence, replacement.
 
 use holdfast_protocol::checkin::{Coverage, Need};
+use holdfast_protocol::enrol::{SealingIdentity, request_fingerprint};
 use holdfast_protocol::id::{EnrollmentRequestId, HostId, InviteId};
 use holdfast_protocol::job::act::args;
-use holdfast_protocol::job::{Act, SignedJob};
+use holdfast_protocol::job::{Act, HostEpoch, SignedJob};
 use holdfast_protocol::operator::{EnrollmentApproval, EnrollmentRequestState, HostState};
 use holdfast_protocol::restore::RestoreState;
 use holdfast_protocol::secret::Secret;
@@ -49,6 +50,29 @@ pub async fn a_host_is_invited_enrolled_heard_and_let_go(fixture: Fixture) {
     assert!(store.host(HostRef::Id(host), at(5)).await.unwrap().is_some(), "its id stays");
     assert!(store.revoke_host(by(8), named("box9")).await.ok().unwrap().is_none());
     assert_eq!(fixture.kinds().await.iter().filter(|kind| *kind == "host_revoked").count(), 1);
+}
+
+pub async fn guests_are_listed_with_their_hosts(fixture: Fixture) {
+    let store = &fixture.store;
+    let host = fixture.box7().await;
+    let other = fixture.enrol("box1", host_id(1), &fresh_key()).await.host;
+    let mut report = checkin(host, 1, 1);
+    let guests = r#"[{"name":"web","vmid":5001,"status":"managed","run":"running"}]"#;
+    report.sections = SectionTexts { guests: Some(guests.to_owned()), ..SectionTexts::default() };
+    store.check_in(report).await.unwrap().unwrap();
+    let listed = store.reported_guests(None, 5, at(5)).await.unwrap();
+    let names: Vec<_> = listed.iter().map(|(host, guests)| (host.view.id, guests.len())).collect();
+    assert_eq!(names, [(other, 0), (host, 1)], "by name, also a host that reported nothing");
+    assert_eq!((listed[1].1[0].name.as_str(), listed[1].0.view.seen_at), ("web", Some(at(5))));
+    let first = store.reported_guests(None, 1, at(5)).await.unwrap();
+    let after = (first[0].0.view.name.clone(), first[0].0.number);
+    assert_eq!(store.reported_guests(Some(after), 5, at(5)).await.unwrap()[0].0.view.id, host);
+    store.revoke_host(by(6), HostRef::Id(host)).await.ok().unwrap().unwrap();
+    assert_eq!(
+        store.reported_guests(None, 5, at(7)).await.unwrap().len(),
+        1,
+        "a host that was let go is left out"
+    );
 }
 
 pub async fn a_refused_certificate_leaves_nothing(fixture: Fixture) {
@@ -168,6 +192,7 @@ fn request(number: u128, key: &AgentKey) -> NewEnrollmentRequest {
         id: EnrollmentRequestId::new(Uuid::from_u128(number)),
         key: key.clone(),
         claimed_name: "box7".parse().unwrap(),
+        sealing: None,
         origin: std::net::IpAddr::from([192, 0, 2, 1]).into(),
         at: at(2),
         correlation: CORRELATION,
@@ -215,6 +240,32 @@ pub async fn a_request_waits_for_an_operator_and_gives_one_certificate(fixture: 
     let listed = store.enrollment_requests(None, 1).await.unwrap();
     let rest = store.enrollment_requests(Some((listed[0].first_at, listed[0].id)), 5).await.unwrap();
     assert_eq!((listed[0].id, rest.len(), rest[0].id), (id, 1, third));
+}
+
+pub async fn what_a_request_seals_for_stays_from_its_approval_on(fixture: Fixture) {
+    let (store, key) = (&fixture.store, fresh_key());
+    let sealing = |letter: &str| SealingIdentity {
+        recipient: format!("age1{}", letter.repeat(58)).parse().unwrap(),
+        epoch: HostEpoch::new(1),
+    };
+    let submit = async |letter: &str| {
+        let request = NewEnrollmentRequest { sealing: Some(sealing(letter)), ..request(1, &key) };
+        store.request_enrollment(request).await.ok().unwrap();
+        store.enrollment_requests(None, 1).await.unwrap().remove(0)
+    };
+    submit("p").await;
+    let shown = submit("q").await;
+    let fingerprint = request_fingerprint(key.fingerprint(), Some(&sealing("q")));
+    assert_eq!((shown.fingerprint, shown.key), (fingerprint, Some(key.fingerprint())), "what it says last");
+    let approval = |fingerprint| Approval {
+        request: EnrollmentApproval { host_name: "box7".parse().unwrap(), fingerprint, returns: None },
+        ..approval(1, &key)
+    };
+    let before = approval(request_fingerprint(key.fingerprint(), Some(&sealing("p"))));
+    let refused = store.approve_enrollment(by(3), before, fixture.issue()).await;
+    assert!(matches!(refused, Err(WriteError::Refused(EnrollmentRequestError::Fingerprint { .. }))));
+    store.approve_enrollment(by(3), approval(fingerprint), fixture.issue()).await.ok().unwrap();
+    assert_eq!(submit("p").await.sealing, Some(sealing("q")), "what was approved");
 }
 
 pub async fn an_abandoned_request_and_an_old_invite_are_deleted(fixture: Fixture) {

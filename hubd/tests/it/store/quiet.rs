@@ -26,6 +26,11 @@ fn quiet(host: HostId, sequence: u64) -> Checkin {
     }
 }
 
+/// The first check-in of a run, or one without news after it.
+pub fn quiet_after_first(host: HostId, sequence: u64) -> Checkin {
+    if sequence == 1 { checkin(host, 1, 1) } else { quiet(host, sequence) }
+}
+
 pub async fn a_quiet_host_is_heard_of_by_all_who_ask(fixture: Fixture) {
     let store = &fixture.store;
     let host = fixture.box7().await;

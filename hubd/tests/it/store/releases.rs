@@ -96,21 +96,25 @@ pub async fn a_release_is_offered_to_one_host_and_withdrawn(fixture: Fixture) {
     let kept = new(1, 1, &[("agentd", &file)]);
     store.put_release(by(1), kept.clone(), u64::MAX).await.ok().unwrap();
     store.put_release(by(1), new(2, 1, &[("agentd", &file)]), u64::MAX).await.ok().unwrap();
-    assert_eq!(store.release_offered_to(asking(box7)).await.ok().unwrap(), None);
+    assert_eq!(store.release_offered_to(asking(box7)).await.ok().unwrap().release, None);
 
     let offer = store.offer_release(by(2), named("box7"), version).await.ok().unwrap().unwrap();
     assert_eq!((offer.version, offer.by.as_str(), offer.at), (version, "eve", at(2)));
     let again = store.offer_release(by(3), named("box7"), version).await.ok().unwrap().unwrap();
     assert_eq!(again, offer, "the same once more changes nothing");
     let offered = OfferedRelease { version, manifest_sha256: kept.manifest_sha256 };
-    assert_eq!(store.release_offered_to(asking(box7)).await.ok().unwrap(), Some(offered));
-    assert_eq!(store.release_offered_to(asking(box8)).await.ok().unwrap(), None, "it is for one host");
+    assert_eq!(store.release_offered_to(asking(box7)).await.ok().unwrap().release, Some(offered));
+    assert_eq!(
+        store.release_offered_to(asking(box8)).await.ok().unwrap().release,
+        None,
+        "it is for one host"
+    );
     let detail = store.host(named("box7"), at(6)).await.unwrap().unwrap();
     assert_eq!(detail.offer, Some(offer));
 
     let other = VersionNumber::new(2026, 11, 2);
     let offer = store.offer_release(by(4), named("box7"), other).await.ok().unwrap().unwrap();
-    assert_eq!(store.release_offered_to(asking(box7)).await.ok().unwrap().unwrap().version, other);
+    assert_eq!(store.release_offered_to(asking(box7)).await.ok().unwrap().release.unwrap().version, other);
     assert_eq!(store.offer_release(by(5), named("none"), other).await.ok().unwrap(), None);
 
     let withdrawn = store.withdraw_release_offer(by(6), named("box7")).await.ok().unwrap().unwrap();
@@ -118,7 +122,7 @@ pub async fn a_release_is_offered_to_one_host_and_withdrawn(fixture: Fixture) {
     let again = store.withdraw_release_offer(by(7), named("box7")).await.ok().unwrap().unwrap();
     assert_eq!(again.offer, None);
     assert_eq!(store.withdraw_release_offer(by(7), named("none")).await.ok().unwrap(), None);
-    assert_eq!(store.release_offered_to(asking(box7)).await.ok().unwrap(), None);
+    assert_eq!(store.release_offered_to(asking(box7)).await.ok().unwrap().release, None);
     let stranger = store.release_offered_to(asking(host_id(9))).await;
     assert!(matches!(stranger, Err(WriteError::Refused(IdentityError::Unknown))));
     let kinds = fixture.kinds().await;
@@ -143,17 +147,17 @@ pub async fn offers_go_with_their_release_and_stay_with_another_edition(fixture:
     let later = new(1, 2, &[("agentd", &file)]);
     store.put_release(by(3), later.clone(), u64::MAX).await.ok().unwrap();
     for host in [box7, box8] {
-        let offered = store.release_offered_to(asking(host)).await.ok().unwrap().unwrap();
+        let offered = store.release_offered_to(asking(host)).await.ok().unwrap().release.unwrap();
         assert_eq!(offered.manifest_sha256, later.manifest_sha256, "the newer manifest");
     }
     store.delete_release(by(4), version).await.ok().unwrap().unwrap();
     for (host, name) in [(box7, "box7"), (box8, "box8")] {
-        assert_eq!(store.release_offered_to(asking(host)).await.ok().unwrap(), None);
+        assert_eq!(store.release_offered_to(asking(host)).await.ok().unwrap().release, None);
         assert_eq!(store.host(named(name), at(5)).await.unwrap().unwrap().offer, None);
     }
     let kinds = fixture.kinds().await;
     assert_eq!(kinds.iter().filter(|kind| *kind == "release_offer_withdrawn").count(), 2, "{kinds:?}");
     // A release of that version that comes later is offered to no host by itself.
     store.put_release(by(6), later, u64::MAX).await.ok().unwrap();
-    assert_eq!(store.release_offered_to(asking(box7)).await.ok().unwrap(), None);
+    assert_eq!(store.release_offered_to(asking(box7)).await.ok().unwrap().release, None);
 }

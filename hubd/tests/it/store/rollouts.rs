@@ -95,7 +95,7 @@ impl Fleet {
     async fn is_offered(&self, host: HostId, second: i64) -> bool {
         let presented = Presented { host, generation: 1 };
         let asking = AskingHost { presented, at: at(second), correlation: CORRELATION };
-        self.fixture.store.release_offered_to(asking).await.ok().unwrap().is_some()
+        self.fixture.store.release_offered_to(asking).await.ok().unwrap().release.is_some()
     }
 
     async fn offered(&self) -> Vec<usize> {
@@ -391,7 +391,7 @@ pub async fn hosts_go_back_to_the_release_that_the_plan_names(fixture: Fixture) 
     assert_eq!(fleet.offered().await, [0, 1, 2], "not who was never offered the release");
     let presented = Presented { host: fleet.hosts[0], generation: 1 };
     let asking = AskingHost { presented, at: at(300), correlation: CORRELATION };
-    let offer = fleet.fixture.store.release_offered_to(asking).await.ok().unwrap().unwrap();
+    let offer = fleet.fixture.store.release_offered_to(asking).await.ok().unwrap().release.unwrap();
     assert_eq!(offer.version, to);
     let gone_back = || AgentBuilds { confirmed: Some(to), ..AgentBuilds::default() };
     for index in [0, 1] {

@@ -82,9 +82,7 @@ impl Stage {
         command.args(["--storage", "tank", "--bulk-storage", "tank", "--backup-storage", "backup2"]);
         command.args(["--vmid-range", "5000-5999", "--listen", self.options.runtime.local_api()]);
         command.args(self.options.runtime.trials()).args(choices);
-        let archive = format!("backup2:backup/{}", self.options.golden.name()?);
-        let golden =
-            format!("{},{archive},{}", self.options.golden.version, self.golden_on_storage()?.display());
+        let golden = self.named_image(&self.options.golden)?;
         command.arg("--golden").arg(golden).arg("--state-dir").arg(self.state());
         let outcome = self.to_end(&mut command);
         std::fs::remove_file(&credential).context("cannot remove root's credential")?;

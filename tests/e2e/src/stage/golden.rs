@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::Deserialize;
+
+use crate::place::{Place, User};
 
 /// The manifest that a golden build leaves next to its archive; only the fields that a stage needs.
 #[derive(Debug, Deserialize)]
@@ -11,6 +13,28 @@ struct Manifest {
     version: String,
     archive: String,
     sha256: String,
+}
+
+/// How an image differs from the one that it is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageChange {
+    /// One more file: another digest, and the same programs.
+    OneMoreFile,
+    /// It has no guest agent, so nothing in its containers ever says hello.
+    NoController,
+}
+
+impl ImageChange {
+    /// What is done to the unpacked archive `$1`; `$2` is an empty folder.
+    const fn script(self) -> &'static str {
+        match self {
+            Self::OneMoreFile => {
+                "mkdir -p \"$2/etc\" && echo newer > \"$2/etc/newer-image\" && \
+                 tar -r -f \"$1\" -C \"$2\" --owner=0 --group=0 ./etc/newer-image"
+            }
+            Self::NoController => "tar -f \"$1\" --delete ./usr/bin/guestd",
+        }
+    }
 }
 
 /// A golden archive.
@@ -44,5 +68,34 @@ impl Golden {
     pub fn name(&self) -> Result<String> {
         let name = self.file.file_name().context("an archive has a name")?;
         Ok(name.to_string_lossy().into_owned())
+    }
+
+    /// Makes another image of this one, in an empty folder, as a build would leave it there.
+    ///
+    /// # Errors
+    /// When the archive cannot be packed anew.
+    pub fn changed(&self, folder: &Path, version: &str, change: ImageChange) -> Result<Self> {
+        let (month, _) = version.rsplit_once('.').context("a version is YYYY.MM.N")?;
+        let own = self.name()?;
+        let vmid = own.split('-').nth(2).context("an archive's name has a VMID")?;
+        let name = format!("vzdump-lxc-{vmid}-{}_01-00_00_00.tar.zst", month.replace('.', "_"));
+        let script = format!(
+            "set -eu; tar=\"$2/image.tar\"; mkdir \"$2/more\"; zstd -q -d -o \"$tar\" \"$1\"; set -- \"$tar\" \"$2/more\" \"$3\"; \
+             {}; zstd -q --rm -o \"$3\" \"$1\"; sha256sum \"$3\"",
+            change.script()
+        );
+        let mut pack = Place::default().command("sh", User::Same);
+        pack.args(["-c", &script, "sh"]).arg(&self.file).arg(folder).arg(folder.join(&name));
+        let output = pack.output().context("cannot run a shell")?;
+        if !output.status.success() {
+            bail!("{} was not packed anew: {}", self.file.display(), String::from_utf8_lossy(&output.stderr));
+        }
+        let printed = String::from_utf8(output.stdout).context("a digest is text")?;
+        let sha256 = printed.split_whitespace().next().context("sha256sum printed nothing")?;
+        let manifest = folder.join(format!("golden-{version}.json"));
+        let text = serde_json::json!({ "version": version, "archive": name, "sha256": sha256 });
+        std::fs::write(&manifest, text.to_string())
+            .with_context(|| format!("cannot write {}", manifest.display()))?;
+        Self::read(&manifest)
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use super::{READY, Stage};
+use super::{Golden, READY, Stage};
 use crate::child::Running;
 use crate::document::Ground;
 use crate::place::User;
@@ -122,18 +122,33 @@ impl Stage {
         self.simulator = Some(simulator);
         self.place.namespace = proxmox.netns.clone().or_else(|| self.home.namespace.clone());
         self.proxmox = Some(proxmox.clone());
-        let golden = self.golden_on_storage()?;
-        let dump = golden.parent().context("an archive lies in a folder")?;
-        std::fs::create_dir_all(dump).with_context(|| format!("cannot make {}", dump.display()))?;
-        std::fs::copy(&self.options.golden.file, &golden)
-            .with_context(|| format!("cannot write {}", golden.display()))?;
-        self.open_to_agent(&golden)?;
+        self.put_image(&self.options.golden)?;
         Ok(proxmox)
     }
 
-    /// The golden archive where the simulator has it.
-    pub(super) fn golden_on_storage(&self) -> Result<PathBuf> {
-        Ok(self.part("sim").join(DUMP).join(self.options.golden.name()?))
+    /// Puts an image on the simulator's backup storage, where the agent may read it. Returns it as `agentd setup` takes
+    /// it: `--golden` with its version, its volume and its file.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn put_image(&self, image: &Golden) -> Result<String> {
+        let golden = self.image_on_storage(image)?;
+        let dump = golden.parent().context("an archive lies in a folder")?;
+        std::fs::create_dir_all(dump).with_context(|| format!("cannot make {}", dump.display()))?;
+        std::fs::copy(&image.file, &golden).with_context(|| format!("cannot write {}", golden.display()))?;
+        self.open_to_agent(&golden)?;
+        self.named_image(image)
+    }
+
+    /// An image as `agentd setup` takes it.
+    pub(super) fn named_image(&self, image: &Golden) -> Result<String> {
+        let file = self.image_on_storage(image)?;
+        Ok(format!("{},backup2:backup/{},{}", image.version, image.name()?, file.display()))
+    }
+
+    /// An image where the simulator has it.
+    fn image_on_storage(&self, image: &Golden) -> Result<PathBuf> {
+        Ok(self.part("sim").join(DUMP).join(image.name()?))
     }
 
     /// Lets the agent's user read one file of the simulator's, and pass through the folders above it.

@@ -47,6 +47,7 @@ fn names(job: &Ordered) -> Option<Opened> {
         | Act::Cancel(_)
         | Act::DeleteBackup(_)
         | Act::DestroyGuest(_)
+        | Act::DiscardCopy(_)
         | Act::DetachStorage(_)
         | Act::ReassignVolume(_)
         | Act::RebaseGuest(_)
@@ -68,6 +69,7 @@ const fn operations(act: &Act) -> &'static [OperationKind] {
         Act::BackupNow(_) => &[OperationKind::Backup, OperationKind::QuiescedBackup],
         Act::DeleteBackup(_) => &[OperationKind::PruneBackup],
         Act::DestroyGuest(_) => &[OperationKind::Destroy],
+        Act::DiscardCopy(_) => &[OperationKind::DiscardCopy],
         Act::ReassignVolume(_) => &[OperationKind::ReassignVolume],
         Act::RebaseGuest(_) => &[OperationKind::RebaseGuest],
         Act::Restore(_) => &[OperationKind::RestoreCopy],
@@ -90,9 +92,10 @@ const fn operations(act: &Act) -> &'static [OperationKind] {
 }
 
 /// Operations that nothing but a signed job opens.
-const SIGNED_ONLY: [OperationKind; 6] = [
+const SIGNED_ONLY: [OperationKind; 7] = [
     OperationKind::AdoptGuest,
     OperationKind::Destroy,
+    OperationKind::DiscardCopy,
     OperationKind::ReassignVolume,
     OperationKind::RebaseGuest,
     OperationKind::RestoreCopy,

@@ -7,6 +7,7 @@
 mod adopt;
 pub(crate) mod backup;
 mod destroy;
+mod discard_copy;
 mod job;
 mod power;
 mod provision;
@@ -162,6 +163,7 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
         OperationKind::PruneBackup => prune::prune(),
         OperationKind::Start => power::start(),
         OperationKind::Stop => power::stop(),
+        OperationKind::RestartGuest => power::restart(),
         OperationKind::UpdateController => update_controller::stories(),
         OperationKind::Reconfigure => size::reconfigure(),
         OperationKind::RestoreCopy => restore_copy::stories(),
@@ -174,6 +176,7 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
         OperationKind::Backup => backup::take(),
         OperationKind::QuiescedBackup => quiesced_backup::take(),
         OperationKind::Destroy => destroy::destroy(),
+        OperationKind::DiscardCopy => discard_copy::discard(),
         OperationKind::ReassignVolume => reassign_volume::hand_over(),
         OperationKind::RebaseGuest => rebase_guest::stories(),
         OperationKind::SwapGuest => swap_guest::stories(),

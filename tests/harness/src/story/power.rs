@@ -1,6 +1,6 @@
-//! Starting and stopping a guest.
+//! Starting, stopping and restarting a guest.
 
-use agentd::operation::{Operation, Start, Stop};
+use agentd::operation::{Operation, RestartGuest, Start, Stop};
 
 use super::Story;
 use crate::fixtures::target;
@@ -12,4 +12,8 @@ pub(super) fn start() -> Vec<Story> {
 
 pub(super) fn stop() -> Vec<Story> {
     vec![Story::done("stop", Ground::GuestRuns, |_| Operation::Stop(Stop(target(1))))]
+}
+
+pub(super) fn restart() -> Vec<Story> {
+    vec![Story::done("restart", Ground::GuestRuns, |_| Operation::RestartGuest(RestartGuest(target(1))))]
 }

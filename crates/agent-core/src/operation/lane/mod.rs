@@ -14,14 +14,15 @@
 pub mod table;
 pub mod turn;
 
-use holdfast_protocol::id::OperationId;
+use holdfast_protocol::id::{GuestUid, OperationId};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::protection::Tier;
 
 use super::registry::rules;
+use super::restore_test;
 pub use super::spec::Subject;
 use crate::model::limits;
-use crate::model::request::Ask;
+use crate::model::request::{Ask, Ordered, OrderedAct};
 use table::{At, Likeness, Meeting, Why, meet};
 
 /// What comes to a lane.
@@ -56,10 +57,26 @@ impl Subject {
     /// Of what is asked for.
     #[must_use]
     pub fn of_ask(ask: &Ask) -> Self {
-        if let Ask::Backup { tier: Some(Tier::OffSite) } = ask {
+        let off_site = Some(Tier::OffSite);
+        if matches!(ask, Ask::Backup { tier } | Ask::Ordered(Ordered { act: OrderedAct::Backup { tier }, .. }) if *tier == off_site)
+        {
             return Self::OffSite;
         }
         ask.snapshot().map_or(Self::Guest, |name| Self::Snapshot(name.clone()))
+    }
+}
+
+/// The lane that a request of this guest waits in: the guest's own. A restore test keeps none of its requests waiting.
+#[must_use]
+pub const fn waits_in(ask: &Ask, guest: GuestUid) -> GuestUid {
+    match ask {
+        Ask::Ordered(Ordered { act: OrderedAct::RestoreTest { .. }, .. }) => restore_test::LANE,
+        Ask::Ordered(_)
+        | Ask::Snapshot { .. }
+        | Ask::ExpireSnapshot { .. }
+        | Ask::RollBack { .. }
+        | Ask::Backup { .. }
+        | Ask::QuiescedBackup { .. } => guest,
     }
 }
 

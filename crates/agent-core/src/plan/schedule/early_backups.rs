@@ -76,6 +76,31 @@ pub(in crate::plan) fn now(
     Ok(Backup { why: BackupWhy::Asked, due: None, ..backup })
 }
 
+/// A backup that something else waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::plan) enum FirstBackup {
+    /// One is due: the schedule takes it, with the guest's programs at rest where that is promised.
+    Due,
+    /// None is.
+    Now(Backup),
+}
+
+/// How a guest gets a backup before something else: by its schedule where one is due, else one for no point of it.
+///
+/// # Errors
+/// What keeps it from being taken.
+pub(in crate::plan) fn first(
+    context: &Context<'_>,
+    guest: GuestUid,
+    target: Target,
+) -> Result<FirstBackup, ErrorBody> {
+    let backup = backup(context, guest, target, None)?;
+    Ok(match backup.due {
+        Some(_) => FirstBackup::Due,
+        None => FirstBackup::Now(backup),
+    })
+}
+
 /// The tier of the guest's promise that is meant.
 fn chosen<'a>(
     context: &Context<'a>,

@@ -220,12 +220,13 @@ fn made(record: &GuestRecord) -> Option<Vmid> {
     }
 }
 
-/// Whether something can be begun on the guest: it is provably ours, it is not locked, and no operation on it is open
-/// or parked.
+/// Whether something can be begun on the guest: it is provably ours, it is not locked, it runs no controller on trial,
+/// and no operation on it is open or parked.
 pub(super) fn is_quiet(context: &Context<'_>, status: GuestStatus, record: &GuestRecord) -> bool {
     // Its judge has looked at mark and volumes: a guest that is not ours has another status.
     let ours = matches!(status, GuestStatus::Managed | GuestStatus::Unmanaged | GuestStatus::Broken);
     let free = !context.open.contains(&record.uid) && !context.parked.contains_key(&record.uid);
+    let free = free && !context.is_on_trial(record.uid);
     let vmid = record.place.vmid();
     let seen = vmid.and_then(|vmid| context.inputs.observed.guests.get(&vmid));
     ours && free && seen.is_some_and(|seen| seen.lock.is_none())

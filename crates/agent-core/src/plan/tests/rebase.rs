@@ -2,10 +2,15 @@
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::act::args;
+use holdfast_protocol::report::Health;
+use holdfast_protocol::root_disk::{
+    Coverage, LeftBehind, RootDiskData, RootDiskItem, RootDiskKind, RootDiskPath,
+};
 
 use super::*;
+use crate::model::records::{HelloRecord, ReportedConditions};
 use crate::operation::Target;
-use crate::plan::guest_requests::Stays;
+use crate::plan::proved_guest::Stays;
 use crate::plan::rebase::{Parts, parts};
 
 fn newer(world: &mut World) {
@@ -15,11 +20,16 @@ fn newer(world: &mut World) {
 }
 
 fn judged(world: &World, version: &str, sha256: &str) -> Result<Parts, Stays> {
+    judged_with(world, (version, sha256), LeftBehind::Unlisted)
+}
+
+fn judged_with(world: &World, (version, sha256): (&str, &str), leaves: LeftBehind) -> Result<Parts, Stays> {
     let (inputs, target) =
         (world.inputs(), Target { uid: uid(1), name: "web-1".parse().unwrap(), vmid: vmid(300) });
     let args = args::RebaseGuest {
         version: version.parse().unwrap(),
         sha256: sha256.repeat(32).try_into().unwrap(),
+        leaves,
     };
     let Detail::Known(facts) = &world.observed.guests[&vmid(300)].detail else { panic!("it is known") };
     parts(&Context::new(&inputs), &args, (target, facts))
@@ -119,6 +129,47 @@ fn what_cannot_be_put_on_a_newer_image_is_refused_with_its_reason() {
             }
             other => panic!("{version} {text}: {other:?}"),
         }
+    }
+}
+
+/// By what the guest reports now, whatever was reported when an operator looked.
+#[test]
+fn data_on_the_root_disk_stays_behind_only_where_that_was_signed() {
+    let path = |text: &str| RootDiskPath::try_from(text.to_owned()).unwrap();
+    let item = |text: &str| RootDiskItem { kind: RootDiskKind::Database, path: path(text), bytes: 1 << 30 };
+    let listed = |text: &str| LeftBehind::Listed([path(text)].into());
+    let judge = |items: Option<Vec<RootDiskItem>>, leaves: LeftBehind| {
+        let mut world = world(2);
+        newer(&mut world);
+        let at = world.inputs().now;
+        let data = items.map(|items| RootDiskData { at, coverage: Coverage::Whole, items });
+        world.records.guests[0].hello = Some(HelloRecord {
+            version: "1".to_owned(),
+            health: Health::Well,
+            boot_id: "b".to_owned(),
+            build: None,
+            reported: ReportedConditions { root_disk: data, ..ReportedConditions::default() },
+            at,
+        });
+        match judged_with(&world, ("2026.12.1", "cd"), leaves) {
+            Ok(_) => None,
+            Err(Stays::Refused(problem)) => Some((problem.code, problem.message)),
+            Err(Stays::Waits) => panic!("it waits"),
+        }
+    };
+    let mysql = || vec![item("/var/lib/mysql")];
+    assert_eq!(judge(Some(Vec::new()), LeftBehind::Nothing), None);
+    assert_eq!(judge(Some(mysql()), listed("/var/lib/mysql")), None);
+    assert_eq!(judge(None, LeftBehind::Unlisted), None);
+    for (items, leaves, word) in [
+        (Some(mysql()), LeftBehind::Nothing, "/var/lib/mysql (database"),
+        (Some(mysql()), LeftBehind::Unlisted, "/var/lib/mysql"),
+        (Some(mysql()), listed("/srv/wiki"), "/var/lib/mysql"),
+        (None, LeftBehind::Nothing, "reported nothing of it"),
+    ] {
+        let (code, text) = judge(items, leaves).unwrap();
+        assert_eq!(code, ErrorCode::RootDiskData);
+        assert!(text.contains(word) && text.contains("--leave-behind"), "{text}");
     }
 }
 

@@ -20,6 +20,7 @@ pub(super) fn copy(world: &mut World, stage: CopyStage) {
         vmid: vmid(350),
         origin: Origin::Restored(VolumeId::new("local:backup/vzdump-lxc-300-2026_11_21-05_00_00.tar.zst")),
         stage,
+        since: None,
     });
 }
 

@@ -8,7 +8,12 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::model::observed::MissingController;
-use crate::model::records::{ControllerOutcome, ControllerVerdict, HelloRecord, ReleaseRecord};
+use crate::model::records::{
+    BackupRecord, BackupWhy, ControllerOutcome, ControllerTrial, ControllerVerdict, HelloRecord,
+    ReleaseRecord, VolumeId,
+};
+use crate::model::request::{Ask, QueuedRequest};
+use crate::plan::guest_requests::Answer;
 
 const NEW: &str = "cd";
 
@@ -254,4 +259,145 @@ fn a_guest_that_came_back_silent_is_reported_as_that_and_kept_as_any() {
     let plan = world.plan();
     assert_eq!(reported(&plan, ErrorCode::ControllerSilent), ["no hello came"]);
     assert!(plan.actions.is_empty(), "{plan}");
+}
+
+fn backups(plan: &Plan) -> Vec<GuestUid> {
+    let is = |action: &&Action| action.operation.kind() == OperationKind::Backup;
+    plan.actions.iter().filter(is).map(|action| action.operation.uid()).collect()
+}
+
+fn backup(n: u32, taken_at: Timestamp) -> BackupRecord {
+    BackupRecord {
+        archive: VolumeId::new(format!("backup2:backup/{n}")),
+        guest: uid(n),
+        vmid: vmid(299 + n),
+        storage: "backup2".parse().unwrap(),
+        bytes: 1 << 20,
+        taken_at,
+        taken_by: op(u128::from(n)),
+        why: BackupWhy::Asked,
+        tier: None,
+        point: None,
+        sealed: None,
+        missing_since: None,
+        took: None,
+        label: None,
+        mounts: None,
+        hardware: None,
+        disks: None,
+    }
+}
+
+/// Two guests that want a backup of at most a day first, on a host with a storage for backups.
+fn careful() -> World {
+    let mut w = world(2);
+    for guest in &mut w.desired {
+        guest.backup_before_exchange_h = Some(24.try_into().unwrap());
+    }
+    w.policy.backup_storage = Some("backup2".parse().unwrap());
+    w
+}
+
+#[test]
+fn a_backup_comes_first_where_the_document_asks_for_one() {
+    let mut w = careful();
+    let plan = w.plan();
+    assert_eq!((updates(&plan), backups(&plan)), (vec![], vec![uid(1)]), "one guest at a time: {plan}");
+    assert!(reported(&plan, ErrorCode::ControllerWaits).is_empty(), "its backup begins");
+    assert!(plan.actions[0].reason.contains("before the exchange for controller 0.2.0"), "{plan}");
+    // The one of its making, an old one, one whose storage does not list it any more, and one of another guest are none.
+    let mut missing = backup(1, at(-60));
+    missing.missing_since = Some(at(-30));
+    let mut of_its_making = backup(1, at(-60));
+    of_its_making.why = BackupWhy::First;
+    let others =
+        [of_its_making, backup(1, at(-24 * 3_600 - 1)), missing, backup(2, at(-60)), backup(1, at(60))];
+    w.records.backups = Arc::new(others.to_vec());
+    Arc::make_mut(&mut w.records.backups).sort_by_key(|one| one.guest);
+    assert_eq!(backups(&w.plan()), [uid(1)]);
+    w.records.backups = Arc::new(vec![backup(1, at(-24 * 3_600))]);
+    let plan = w.plan();
+    assert_eq!((updates(&plan), backups(&plan)), (vec![uid(1)], vec![]), "{plan}");
+    // While another guest tries the build, the next one's backup would only grow old.
+    w.records.open.push(OpenOperation { id: op(9), kind: OperationKind::UpdateController, guest: uid(1) });
+    assert!(w.plan().actions.is_empty());
+}
+
+#[test]
+fn without_the_setting_no_backup_is_asked_for() {
+    let mut w = careful();
+    w.desired[0].backup_before_exchange_h = None;
+    let plan = w.plan();
+    assert_eq!((updates(&plan), backups(&plan)), (vec![uid(1)], vec![]));
+}
+
+#[test]
+fn what_keeps_the_backup_is_reported_and_the_build_waits() {
+    let kept = |change: fn(&mut World), words: &str| {
+        let mut w = careful();
+        w.desired[1].controller = None;
+        change(&mut w);
+        let plan = w.plan();
+        assert!(updates(&plan).is_empty() && backups(&plan).is_empty(), "{words}: {plan}");
+        let reported = reported(&plan, ErrorCode::ControllerWaits).join("; ");
+        assert!(
+            reported.contains("a backup of at most 24 h must be there first") && reported.contains(words),
+            "{words}: {reported}"
+        );
+    };
+    kept(|w| w.policy.backup_storage = None, "this box has no storage for backups");
+    kept(
+        |w| {
+            let full = StorageFact::Active { total: 1 << 30, used: 1 << 30, available: 0 };
+            w.observed.storages.insert("backup2".parse().unwrap(), full);
+        },
+        "none can be taken",
+    );
+    kept(
+        |w| {
+            let message = "the backup server is away".to_owned();
+            w.records.attempts.push(Attempts {
+                guest: uid(1),
+                kind: OperationKind::Backup,
+                failed: 2,
+                last: at(0),
+                message,
+            });
+        },
+        "one failed 2 times (the backup server is away): tried again at",
+    );
+}
+
+/// The guest's timer would be held by a backup, and an exchange that is not decided is no state to back up.
+#[test]
+fn nothing_is_begun_on_a_guest_that_did_not_hear_the_verdict_yet() {
+    let mut w = careful();
+    let ask = |w: &mut World, n: u32| {
+        let ask = Ask::Backup { tier: None };
+        w.records.requests.push(QueuedRequest {
+            serial: n.into(),
+            id: op(n.into()),
+            guest: uid(n),
+            ask,
+            asked_at: at(-60),
+        });
+    };
+    ask(&mut w, 1);
+    ask(&mut w, 2);
+    let begun = |w: &World| -> Vec<GuestUid> {
+        let begins = |one: RequestDecision| match one.answer {
+            Answer::Begin(action) => Some(action.operation.uid()),
+            Answer::Refuse(_) => None,
+        };
+        w.plan().asked.into_iter().filter_map(begins).collect()
+    };
+    assert_eq!(begun(&w), [uid(1), uid(2)]);
+    let trial = |until| ControllerTrial { guest: uid(1), sha256: digest(NEW), until };
+    w.records.controller_trials.push(trial(at(1)));
+    assert_eq!(begun(&w), [uid(2)]);
+    assert_eq!(w.plan().again_at, Some(at(1)), "looked at again when its own timer is over");
+    w.records.requests.clear();
+    assert_eq!(backups(&w.plan()), [uid(2)]);
+    w.records.controller_trials[0] = trial(at(0));
+    assert_eq!(backups(&w.plan()), [uid(1)], "no trial is longer");
 }

@@ -8,6 +8,7 @@
 //! | `values` | values that are out of range, or do not fit this host or time |
 //! | `signatures` | invalid signatures, or too few |
 //! | `loosen` | promises about backups, lowered |
+//! | `all_hosts` | approvals of images that were signed once for all hosts |
 //! | `once` | one job a thousand times |
 //! | `changes` | cancels, delays, new operators |
 //! | `brake` | what a signed release lets pass |
@@ -24,6 +25,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod all_hosts;
 mod change_limit;
 mod changes;
 mod follow;

@@ -16,7 +16,7 @@ fn a_rollout_with_a_way_back_takes_it_at_the_failure_that_would_hold_it() {
     rollout.stage = apply(rollout.stage, decision, at(10));
     let stage = &rollout.stage;
     assert_eq!(next(&rollout, &hosts, at(9_999)), Decision::Stay);
-    for action in [Action::Start, Action::Pause, Action::Resume] {
+    for action in [Action::Start, Action::Pause, Action::TakeBack, Action::Resume] {
         let error = act(stage, action, at(20)).unwrap_err().to_string();
         assert!(error.contains("rolling back cannot be"), "{error}");
     }
@@ -77,4 +77,31 @@ fn each_host_is_shown_with_what_became_of_it_and_why() {
             "Waiting -",
         ]
     );
+}
+
+#[test]
+fn a_trial_is_taken_back_where_the_rollout_was_stopped() {
+    use PausedTrials::{GoOn, TakenBack};
+    let open = OpenWave { index: 1, opened_at: at(0), settled_at: Some(at(1)) };
+    let held = Stage::Held { open, reason: "why".to_owned(), at: at(600) };
+    for stage in [Stage::Running(open), Stage::Paused(open)] {
+        assert_eq!(act(&stage, Action::TakeBack, at(9)), Ok(Stage::Paused(open)));
+    }
+    for stage in [Stage::Planned, held.clone()] {
+        assert!(act(&stage, Action::TakeBack, at(9)).is_err());
+    }
+    for (stage, go_on, taken_back) in [
+        (Stage::Planned, None, None),
+        (Stage::Running(open), None, None),
+        (Stage::Paused(open), None, Some(WithdrawalReason::Paused)),
+        (held.clone(), Some(WithdrawalReason::Held), Some(WithdrawalReason::Held)),
+        (Stage::Aborted(Some(open)), Some(WithdrawalReason::Aborted), Some(WithdrawalReason::Aborted)),
+        (Stage::Finished, None, None),
+    ] {
+        assert_eq!(
+            (withdrawal(&stage, GoOn), withdrawal(&stage, TakenBack)),
+            (go_on, taken_back),
+            "{stage:?}"
+        );
+    }
 }

@@ -40,8 +40,9 @@ pub fn day(stand: &Stand) {
     enable(stand);
     without_consent(stand);
     opened(stand);
-    forged(stand);
+    forged(stand, &NEVER);
     over_without_an_agent(stand);
+    forged(stand, &NOT_HERE);
     left_open(stand);
 }
 
@@ -107,33 +108,64 @@ fn opened(stand: &Stand) {
     stand.saw("a session of root: let in, recorded, in the audit, and an alert");
 }
 
-/// What an agent could put down without the signatures. Nothing is opened, and what is open stays as it is.
-fn forged(stand: &Stand) {
+/// An order that root's program must refuse: what is wrong, the edit before the signatures, who signs and who consents, the
+/// edit after them, and the code.
+struct Forged {
+    what: &'static str,
+    edit: &'static str,
+    signer: &'static str,
+    consenter: &'static str,
+    after: &'static str,
+    code: &'static str,
+}
+
+impl Forged {
+    const fn new(what: &'static str, edit: &'static str, code: &'static str) -> Self {
+        Self { what, edit, signer: "ada", consenter: "acme", after: ".", code }
+    }
+}
+
+/// Refused before anything of the host's settings is looked at.
+const NEVER: [Forged; 8] = [
+    Forged::new("another host", r#".host.name = "box2""#, "NOT_YOURS"),
+    Forged::new("another machine", r#".host.fingerprint = "0000-0000-0000-0000-0000""#, "HOST_KEY_CHANGED"),
+    Forged::new("another life of it", ".host_epoch += 1", "JOB_EPOCH"),
+    Forged::new(
+        "over",
+        r#".not_before = "2026-01-01T00:00:00Z" | .expires_at = "2026-01-01T01:00:00Z""#,
+        "JOB_EXPIRED",
+    ),
+    Forged::new(
+        "not yet",
+        r#".not_before = "2099-01-01T00:00:00Z" | .expires_at = "2099-01-01T01:00:00Z""#,
+        "JOB_NOT_YET",
+    ),
+    Forged { signer: "mallory", ..Forged::new("signed by a stranger", ".", "KEY_UNKNOWN") },
+    Forged { after: ".args.minutes = 480", ..Forged::new("changed after the signatures", ".", "SIGNATURE") },
+    Forged::new("another verb", r#".verb = "refresh""#, "VERSION"),
+];
+
+/// Refused by root's settings, and looked at only while no way is open.
+const NOT_HERE: [Forged; 3] = [
+    Forged { consenter: "mallory", ..Forged::new("consented by a stranger", ".", "KEY_UNKNOWN") },
+    Forged::new("a way that root did not name", r#".args.way = "other""#, "NOT_FOUND"),
+    Forged::new("longer than root lets a way be", ".args.minutes = 480", "RANGE"),
+];
+
+/// What an agent could put down. Nothing is opened, and what is open stays as it is.
+fn forged(stand: &Stand, orders: &[Forged]) {
     let machine = &stand.machine;
-    let line = machine.does(&format!("sha256sum {LINE}"));
-    let other = r#".nonce = "22222222222222222222222222222222""#;
-    let more = |edit: &str| format!("{other} | {edit}");
-    let past = r#".not_before = "2026-01-01T00:00:00Z" | .expires_at = "2026-01-01T01:00:00Z""#;
-    let future = r#".not_before = "2099-01-01T00:00:00Z" | .expires_at = "2099-01-01T01:00:00Z""#;
-    let cases: [(&str, String, [&str; 2], &str); 11] = [
-        ("another host", more(r#".host.name = "box2""#), ["ada", "acme"], "."),
-        ("another machine", more(r#".host.fingerprint = "0000-0000-0000-0000-0000""#), ["ada", "acme"], "."),
-        ("another life of it", more(".host_epoch += 1"), ["ada", "acme"], "."),
-        ("over", more(past), ["ada", "acme"], "."),
-        ("not yet", more(future), ["ada", "acme"], "."),
-        ("signed by a stranger", other.to_owned(), ["mallory", "acme"], "."),
-        ("consented by a stranger", other.to_owned(), ["ada", "mallory"], "."),
-        ("changed after the signatures", other.to_owned(), ["ada", "acme"], ".args.minutes = 480"),
-        ("a way that root did not name", more(r#".args.way = "other""#), ["ada", "acme"], "."),
-        ("a customer left out", more(".args.customers = []"), ["ada", "acme"], "."),
-        ("another verb", more(r#".verb = "refresh""#), ["ada", "acme"], "."),
-    ];
+    let open = format!("sha256sum {LINE} 2>&1 || true");
+    let before = machine.does(&open);
+    // Else each would be a replay of what was opened, whatever is wrong with it.
+    let other =
+        r#".nonce = "22222222222222222222222222222222" | .job_id = "01906f3c-6b1f-7c1d-9d0a-0000000000aa""#;
     machine.does(WITHOUT_PATH);
-    for (what, edit, [signer, consenter], after) in cases {
-        machine.does(&format!("sh /root/glass/forge '{edit}' {signer} {consenter} '{after}'"));
+    for Forged { what, edit, signer, consenter, after, code } in orders {
+        machine.does(&format!("sh /root/glass/forge '{other} | {edit}' {signer} {consenter} '{after}'"));
         let said = put_down(stand, "/root/glass/forged.json");
-        assert!(said.contains("refused"), "{what}: {said}");
-        assert_eq!(machine.does(&format!("sha256sum {LINE}")), line, "{what}");
+        assert!(said.starts_with(&format!("refused: {code}: ")), "{what}: {said}");
+        assert_eq!(machine.does(&open), before, "{what}");
         stand.saw(&format!("{what:32} {said}"));
     }
     machine.does(WITH_PATH);

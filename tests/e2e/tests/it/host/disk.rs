@@ -25,10 +25,13 @@ impl Disk {
         let taken = run(command("losetup").args(["--list", "--noheadings", "--output", "NAME"]));
         let free =
             |device: &String| Path::new(device).exists() && !taken.lines().any(|line| line.trim() == device);
-        let device = (0..64).rev().map(|number| format!("/dev/loop{number}")).find(free);
-        let disk = Self { image, device: device.expect("no loop device is free"), uuid };
-        disk.put_in();
-        disk
+        let mut devices = (0..64).rev().map(|number| format!("/dev/loop{number}")).filter(free);
+        // Another machine of these tests may take the same one at this moment.
+        let takes = |device: &String| {
+            command("losetup").arg(device).arg(&image).status().is_ok_and(|status| status.success())
+        };
+        let device = devices.find(takes).expect("no loop device is free");
+        Self { image, device, uuid }
     }
 
     fn image(folder: &Path, name: &str, uuid: &str) -> PathBuf {

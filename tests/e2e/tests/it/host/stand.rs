@@ -25,9 +25,10 @@ fn named(variable: &str) -> PathBuf {
 }
 
 impl Stand {
-    /// Unpacks Debian, installs Proxmox into it, makes a disk. Leftovers of an earlier failed run are removed.
-    pub fn new() -> Self {
-        let folder = named("HOLDFAST_HOST_FOLDER");
+    /// Unpacks Debian into a folder of this name, installs Proxmox into it, makes a disk. Leftovers of an earlier failed
+    /// run are removed.
+    pub fn new(name: &str) -> Self {
+        let folder = named("HOLDFAST_HOST_FOLDER").join(name);
         if folder.exists() {
             std::fs::remove_dir_all(&folder).unwrap();
         }

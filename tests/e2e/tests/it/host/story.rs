@@ -233,8 +233,8 @@ pub fn guest_is_well(stand: &Stand) -> String {
     format!("{} in VMID {}, {}, {}", word(web, "name"), web["vmid"], word(web, "status"), word(web, "run"))
 }
 
-/// `setup --remove`, `apt remove`, `apt purge`: the host is as it was before.
-pub fn leave(stand: &mut Stand, before: &Inventory) {
+/// `setup --remove`, `apt remove`, `apt purge`.
+pub fn leave(stand: &Stand) {
     let machine = &stand.machine;
     stand.step("agentd setup --remove");
     machine.does("systemctl stop agentd");
@@ -252,7 +252,11 @@ pub fn leave(stand: &mut Stand, before: &Inventory) {
 
     stand.step("apt purge: nothing stays");
     machine.does("apt-get purge --quiet --yes holdfast-agent holdfast-hub 2>&1");
-    super::break_glass::forget(stand);
+}
+
+/// The host is as it was before, and is switched off.
+pub fn nothing_is_left(stand: &mut Stand, before: &Inventory) {
+    let machine = &stand.machine;
     assert_eq!(inventory::differences(before, &inventory::take(&machine.path("/"))), Vec::<String>::new());
     let units = machine.does(
         "systemctl list-unit-files --no-legend 'agentd*' 'hubd*' 'holdfast*' || true; systemctl --failed --no-legend",

@@ -23,6 +23,7 @@ mod kill_intake;
 mod lifecycle;
 mod lost_box;
 mod notices;
+mod rebase;
 mod scan;
 mod stand;
 mod tee;

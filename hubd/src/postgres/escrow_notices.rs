@@ -1,0 +1,86 @@
+//! The queue of escrow notices to customers.
+
+use async_trait::async_trait;
+use holdfast_protocol::escrow::notice::EscrowNotice;
+use holdfast_protocol::id::{CorrelationId, HostId};
+use jiff::Timestamp;
+
+use super::columns::{Id, Text, Time};
+use super::events::emit;
+use super::sql::params;
+use super::writer::Tx;
+use super::{Failed, Postgres};
+use crate::domain::event::{EventKind, NewEvent};
+use crate::store::{EscrowNotices, NoticeEnd, OutgoingNotice, StoreError};
+
+/// Writes a notice down, to be sent.
+pub(super) fn queue<E>(
+    tx: &Tx<'_>,
+    notice: &EscrowNotice,
+    correlation: CorrelationId,
+) -> Result<(), Failed<E>> {
+    let sql = "INSERT INTO notices (at, customer, host, correlation, body) VALUES ($1, $2, $3, $4, $5)";
+    let body = serde_json::to_string(notice)?;
+    let (host, correlation) = (Id(notice.host.uuid()), Id(correlation.uuid()));
+    tx.prepare_cached(sql)?.execute(params![
+        Time(notice.at),
+        notice.customer.as_str(),
+        host,
+        correlation,
+        body
+    ])?;
+    Ok(())
+}
+
+#[async_trait]
+impl EscrowNotices for Postgres {
+    async fn open_notices(&self) -> Result<Vec<OutgoingNotice>, StoreError> {
+        self.read("look for notices to send", |connection| {
+            let sql = "SELECT number, at, customer, host, correlation, body FROM notices WHERE number IN
+                           (SELECT min(number) FROM notices WHERE done_at IS NULL GROUP BY customer) ORDER BY number";
+            connection
+                .prepare_cached(sql)?
+                .query_map([], |row| {
+                    Ok(OutgoingNotice {
+                        number: u64::try_from(row.get::<_, i64>(0)?).unwrap_or_default(),
+                        at: row.get::<_, Time>(1)?.0,
+                        customer: row.get::<_, Text<_>>(2)?.0,
+                        host: HostId::new(row.get::<_, Id>(3)?.0),
+                        correlation: CorrelationId::new(row.get::<_, Id>(4)?.0),
+                        body: row.get(5)?,
+                    })
+                })?
+                .collect()
+        })
+        .await
+    }
+
+    async fn notice_ended(
+        &self,
+        notice: &OutgoingNotice,
+        end: NoticeEnd,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (number, host, correlation) = (notice.number, Some(notice.host), notice.correlation);
+        let (kind, message) = match end {
+            NoticeEnd::Sent => (
+                EventKind::NoticeSent,
+                format!("{} was notified of the read (notice {number})", notice.customer),
+            ),
+            NoticeEnd::GivenUp => {
+                let what = format!("{} could not be notified of the read (notice {number})", notice.customer);
+                (EventKind::NoticeGivenUp, format!("{what}: notify them by other means"))
+            }
+        };
+        let action = "write down what became of a notice";
+        let written = self.write(action, move |tx| {
+            let sql = "UPDATE notices SET done_at = $2 WHERE number = $1 AND done_at IS NULL";
+            let number = i64::try_from(number).unwrap_or(i64::MAX);
+            if tx.prepare_cached(sql)?.execute(params![number, Time(at)])? == 1 {
+                emit(tx, &NewEvent { at, kind, host, actor: None, correlation, message })?;
+            }
+            Ok::<_, Failed<std::convert::Infallible>>(())
+        });
+        written.await.map_err(StoreError::from)
+    }
+}

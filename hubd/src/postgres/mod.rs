@@ -1,0 +1,182 @@
+//! The store on PostgreSQL: one writer, a batcher of contacts, readers.
+//!
+//! A write is answered only after its commit is durable at the server; requests that arrive while one commit runs share
+//! the next. Check-ins that say nothing new are updated together by one statement.
+//!
+//! ```text
+//! check-in ─► batch ─► one statement for all hosts that have no news ─► their answers
+//!                └─► those with news ─┐
+//! request ─► bounded queue ─► writer thread: BEGIN · lock · job · job · … · COMMIT ─► every answer
+//! request ─► reader (one of four sessions, sees the last commit)
+//! ```
+//!
+//! Writers of all hubs on one database take turns by a lock that ends with the transaction, so no rule sees a half-done
+//! change of another and no transaction is lost to a conflict (`docs/adr/0113`). Deliberately absent: policy, and memory of
+//! hosts between requests. Which SQL belongs to which thing is one file each.
+
+mod alerts;
+mod audit_heads;
+mod authenticated_host;
+mod certificates;
+mod checkin;
+mod columns;
+mod contacts;
+mod desired;
+mod enrollment_requests;
+mod epochs;
+mod escrow;
+mod escrow_notices;
+mod events;
+mod guest_audit;
+mod host_labels;
+mod host_row;
+mod hosts;
+mod idempotency;
+mod image_approvals;
+mod invites;
+mod jobs;
+mod liveness;
+mod operators;
+mod prune;
+mod readers;
+mod readmission;
+mod release_offers;
+mod releases;
+mod renewal;
+mod restore_certificates;
+mod restore_orders;
+mod restores;
+mod rollouts;
+mod schema;
+mod server;
+mod sql;
+mod tls;
+mod tunnel_orders;
+mod usage;
+mod webhook;
+mod work_orders;
+mod writer;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::{mpsc, watch};
+
+pub use schema::{MigrateError, Migrated, SchemaError};
+pub use server::{ConnectError, DatabaseUrl, DatabaseUrlError, Server};
+
+use contacts::Contact;
+use readers::Readers;
+use writer::Job;
+
+use crate::domain::alerting::AlertContext;
+use crate::store::{SharedStore, Store, StoreError, WriterThread};
+
+/// Requests that may wait for a thread. Each holds at most one report (1 MiB), mostly some kilobytes.
+const QUEUE_MAX: usize = 1024;
+
+/// The hub's database at a server.
+pub struct Postgres {
+    writer: mpsc::Sender<Box<dyn Job>>,
+    contacts: mpsc::Sender<Contact>,
+    readers: Readers,
+    /// What decisions on alerts depend on.
+    alerts: AlertContext,
+    /// Counts commits that wrote an event.
+    events: watch::Receiver<u64>,
+}
+
+/// Why the closure of a write ended without a value.
+enum Failed<E> {
+    Refused(E),
+    KeyReused,
+    Engine(sql::Error),
+    Json(serde_json::Error),
+}
+
+impl<E> From<sql::Error> for Failed<E> {
+    fn from(error: sql::Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl<E> From<serde_json::Error> for Failed<E> {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Json(error)
+    }
+}
+
+/// Who works on a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Users {
+    /// One hub that serves. A second one is refused: what must happen once would happen twice.
+    One,
+    /// A command that writes a row or two, also while a hub serves.
+    Several,
+}
+
+/// Why the store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    #[error(
+        "another hub serves on {0}, and this one was not started: several hubs on one database are not possible yet"
+    )]
+    Served(String),
+    #[error("the lock of the hub that serves cannot be taken")]
+    Lock(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The system gives no thread.
+    #[error("a thread for the database cannot be started")]
+    Thread(#[source] std::io::Error),
+}
+
+impl Postgres {
+    /// Opens the database, whose schema must be one that this hub can work with. Blocks.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(
+        server: &Server,
+        alerts: AlertContext,
+        users: Users,
+    ) -> Result<(SharedStore, WriterThread), OpenError> {
+        let session = server.session()?;
+        schema::check(&session)?;
+        if !writer::serves(&session, users).map_err(|error| OpenError::Lock(Box::new(error)))? {
+            return Err(OpenError::Served(server.name()));
+        }
+        let readers = Readers::new(server.clone());
+        let (writer, jobs) = mpsc::channel(QUEUE_MAX);
+        let (contacts, heard) = mpsc::channel(QUEUE_MAX);
+        let (announce, events) = watch::channel(0);
+        let threads = [
+            writer::start(server.clone(), users, session, jobs, announce).map_err(OpenError::Thread)?,
+            contacts::start(server.clone(), heard).map_err(OpenError::Thread)?,
+        ];
+        let store = Arc::new(Self { writer, contacts, readers, alerts, events });
+        Ok((store, WriterThread::new(threads.into())))
+    }
+}
+
+#[async_trait]
+impl Store for Postgres {
+    fn events_written(&self) -> watch::Receiver<u64> {
+        self.events.clone()
+    }
+
+    /// The server checks each page that it reads, where it was made with checksums. Here every row is read once, so that
+    /// damage is found before the row is needed.
+    async fn check_database(&self) -> Result<Vec<String>, StoreError> {
+        self.read("check itself", schema::faults).await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.read("look whether it answers", |connection| connection.query_row("SELECT 1", [], |_| Ok(())))
+            .await?;
+        let answer = self.write("look whether it answers", |_| Ok::<_, Failed<std::convert::Infallible>>(()));
+        answer.await.map_err(StoreError::from)
+    }
+}
