@@ -24,8 +24,10 @@ impl NamePattern {
         let (before, rest) = text.strip_prefix('%').map_or((false, text), |rest| (true, rest));
         let (after, name) = rest.strip_suffix('%').map_or((false, rest), |name| (true, name));
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-        if name.is_empty() || !name.bytes().all(is_name) {
-            return Err("a name has letters, digits, '-', '.' and '_', and '%' at its ends alone");
+        if name.is_empty() || !name.bytes().all(is_name) || text.starts_with('-') {
+            return Err(
+                "a name has letters, digits, '-', '.' and '_', begins with no '-', and has '%' at its ends alone",
+            );
         }
         let name = name.to_owned();
         Ok(match (before, after) {

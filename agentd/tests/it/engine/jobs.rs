@@ -325,6 +325,10 @@ async fn a_volume_is_handed_over_by_a_signature_over_both_guests() {
     // The request first: a guest that is stopped by hand while it should run is started again. The brake lets the agent
     // stop two of them itself.
     agent.goal(2, goal(RunState::Stopped)).await;
+    let asked = |view: &agentd::model::view::HostSnapshot, n: u8| {
+        report(view, n).is_some_and(|report| report.wanted == Some(RunState::Stopped))
+    };
+    agent.until("the request is in force", |view| (1..=3).all(|n| asked(view, n))).await;
     for n in 1..=3 {
         match world.pve().stop(seen(n).vmid).await {
             Ok(_) | Err(PveError::NotRunning { .. }) => {}

@@ -181,6 +181,11 @@ fn strange(progress: &OperationState, seen: StartObservation<'_>) -> Option<Reco
     let Detail::Known(facts) = &guest.detail else {
         return None;
     };
+    if let Operation::DiscardCopy(discard) = &progress.operation
+        && facts.mark == discard.mark()
+    {
+        return None;
+    }
     let owner = match facts.mark {
         Mark::Of(found) if found == uid => return None,
         // A guest that is being taken over carries none until the step that sets it.

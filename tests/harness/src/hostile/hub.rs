@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::mail::{self, Captured};
 use super::papers::Papers;
-use super::{absurd, document, promise};
+use super::{absurd, document, orders, promise};
 use crate::fake_hub::{Brain, Reply, framed};
 use power_disk::dice::Dice;
 
@@ -192,7 +192,8 @@ impl Stolen {
                 self.mailbox(&mut dice, quiet)
             }
             73 | 74 => replaced(),
-            75..80 => (held(&quiet, Duration::ZERO), "answer: nothing, withheld".to_owned()),
+            75..77 => orders::write(&mut dice, &self.heard.sections, quiet),
+            77..80 => (held(&quiet, Duration::ZERO), "answer: nothing, withheld".to_owned()),
             _ => absurd::write(&mut dice, &quiet),
         };
         self.report(at, &format!("move {}: {what}", self.moves - 1));

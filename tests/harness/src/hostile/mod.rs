@@ -13,6 +13,7 @@
 //! | --- | --- |
 //! | [`document`] | the grammar of desired documents |
 //! | [`mail`] | the grammar of signed jobs |
+//! | [`orders`] | work orders |
 //! | [`absurd`] | answers that are none |
 //! | [`papers`] | certificates |
 //! | [`promise`] | the grammar of backup policies |
@@ -31,6 +32,7 @@ pub mod growth;
 pub mod hub;
 pub mod judge;
 pub mod mail;
+pub mod orders;
 pub mod papers;
 pub mod play;
 pub mod promise;

@@ -15,5 +15,7 @@ pub(super) fn stop() -> Vec<Story> {
 }
 
 pub(super) fn restart() -> Vec<Story> {
-    vec![Story::done("restart", Ground::GuestRuns, |_| Operation::RestartGuest(RestartGuest(target(1))))]
+    vec![Story::done("restart_guest", Ground::GuestRuns, |_| {
+        Operation::RestartGuest(RestartGuest(target(1)))
+    })]
 }
