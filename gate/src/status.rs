@@ -35,7 +35,7 @@ fn text(settings: &Settings, state: &SlotsState) -> String {
     for slot in Slot::ALL {
         let role = match (&state.trial, state.confirmed) {
             (Some(trial), _) if trial.slot == slot => {
-                let ended = agent_slots::state::REBOOTS.saturating_sub(trial.reboots_left);
+                let ended = agent_slots::state::REBOOTS_MAX.saturating_sub(trial.reboots_left);
                 let with_machine = match ended {
                     0 => String::new(),
                     many => format!("; {many} that ended with the machine are not counted"),

@@ -52,13 +52,13 @@ fn late(beats: &[Heartbeat]) -> Option<&'static str> {
 
 /// How often systemd expects a message, where its watchdog is on.
 pub fn pace() -> Option<Duration> {
-    sd_notify::watchdog_enabled().map(|bound| bound / 3)
+    systemd_notices::watchdog_enabled().map(|bound| bound / 3)
 }
 
-/// Says to systemd that this program works.
+/// Says to systemd that this program works. What it does not take at once is said again at the next turn.
 pub fn notify_systemd() {
-    if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]) {
-        warn!(%error, "watchdog notification failed");
+    if systemd_notices::send(&[systemd_notices::NotifyState::Watchdog]) == systemd_notices::Sent::Later {
+        warn!("systemd took no watchdog notification");
     }
 }
 

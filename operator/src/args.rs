@@ -412,7 +412,7 @@ pub enum GuestCommand {
         /// The host's name or id.
         host: Option<String>,
         /// Only these guests, such as `@customer-acme+@run-stopped`, `5000:5099` or `@all,-%test%`.
-        #[arg(long, value_name = "FILTER")]
+        #[arg(long, value_name = "FILTER", allow_hyphen_values = true)]
         filter: Option<GuestFilter>,
     },
     /// Show the promises about guests' backups: those in force, and those that are held for a signature.

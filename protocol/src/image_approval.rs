@@ -2,7 +2,7 @@
 //!
 //! | call | request | answer |
 //! | --- | --- | --- |
-//! | `POST /v1/image-approvals` | [`JobSubmit`](crate::operator::JobSubmit) | [`ImageApprovalView`] |
+//! | `POST /v1/image-approvals` | [`ImageApprovalSubmit`] | [`ImageApprovalView`] |
 //! | `GET /v1/image-approvals` | | page of [`ImageApprovalView`], newest first |
 //! | `GET /v1/image-approvals/{job}` | | [`ImageApprovalDetail`] |
 //! | `POST /v1/image-approvals/{job}/withdraw` | | [`ImageApprovalView`] |
@@ -16,6 +16,16 @@ use serde::{Deserialize, Serialize};
 use crate::id::{GoldenVersion, HostName, JobId, OperatorName};
 use crate::job::JobReport;
 use crate::job::act::Sha256Text;
+
+/// A signed approval that is left at the hub.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImageApprovalSubmit {
+    /// The approval's id, as its payload says.
+    pub job: JobId,
+    /// The signed approval, as `holdfast sign` wrote it.
+    pub blob: String,
+}
 
 /// An approval, with how many hosts admitted it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -94,6 +94,7 @@ pub fn all() -> Vec<Named> {
         named::<operator::InviteCreated>("invite-created"),
         named::<operator::InviteRequest>("invite-request"),
         named::<image_approval::ImageApprovalDetail>("image-approval-detail"),
+        named::<image_approval::ImageApprovalSubmit>("image-approval-submit"),
         named::<image_approval::ImageApprovalView>("image-approval"),
         named::<operator::JobDetail>("job-detail"),
         named::<operator::JobSubmit>("job-submit"),

@@ -7,7 +7,7 @@
 
 use std::io::{Read, Write};
 
-use age::{DecryptError, Decryptor, Encryptor};
+use age::{DecryptError, Decryptor, EncryptError, Encryptor};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use holdfast_protocol::code::ErrorCode;
@@ -117,13 +117,24 @@ pub(crate) fn wrap(plain: &[u8], to: &HostRecipient) -> Result<Sealed, SealError
     let recipient: age::x25519::Recipient =
         to.as_str().parse().map_err(|_| SealError::Recipient(to.clone()))?;
     let one = std::iter::once(&recipient as &dyn age::Recipient);
-    let encryptor = Encryptor::with_recipients(one).map_err(|error| SealError::Library(Box::new(error)))?;
+    let encryptor = Encryptor::with_recipients(one)
+        .map_err(|error| SealError::Library(Box::new(refused_to_encrypt(error))))?;
     let failed = |error: std::io::Error| SealError::Library(Box::new(error));
     let mut file = Vec::new();
     let mut writer = encryptor.wrap_output(&mut file).map_err(failed)?;
     writer.write_all(plain).map_err(failed)?;
     writer.finish().map_err(failed)?;
     Sealed::try_from(STANDARD.encode(file)).map_err(|_| SealError::TooLong)
+}
+
+/// The library's error, without its own sentence. That is made by a macro which orders its parts anew in each build, so two
+/// builds of the same sources would differ.
+#[must_use]
+pub fn refused_to_encrypt(error: EncryptError) -> std::io::Error {
+    match error {
+        EncryptError::Io(error) => error,
+        other => std::io::Error::other(format!("{other:?}")),
+    }
 }
 
 pub(crate) fn unwrap(sealed: &Sealed, key: &HostKey) -> Result<Zeroizing<Vec<u8>>, OpenError> {

@@ -27,6 +27,6 @@ pub mod token;
 pub mod tunnel_token;
 
 pub use creds::{Creds, SealContext};
-pub use file::{OpenError, SealError};
+pub use file::{OpenError, SealError, refused_to_encrypt};
 pub use key::{HostKey, NoKey};
 pub use tunnel_token::TunnelToken;

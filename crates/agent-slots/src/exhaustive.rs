@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use crate::machine::{Event, Refusal, next};
 use crate::start::{NoBuild, Program, Sound, Soundness, choose, choose_settled};
-use crate::state::{Build, Content, FailReason, Moment, REBOOTS, Returning, STARTS, Slot, SlotsState};
+use crate::state::{Build, Content, FailReason, Moment, REBOOTS_MAX, Returning, STARTS, Slot, SlotsState};
 
 /// A build that may be offered: its version, its bytes, its manifest.
 type Offer = (u32, &'static [u8], &'static [u8]);
@@ -458,13 +458,13 @@ fn power_cuts_take_back_no_build_until_there_were_too_many() {
     let trial = next(&next(&SlotsState::default(), take).unwrap(), Event::Copied).unwrap();
     let left = |state: &SlotsState| state.trial.as_ref().map(|trial| (trial.starts_left, trial.reboots_left));
     let mut state = started(&trial, 0);
-    assert_eq!(left(&state), Some((STARTS - 1, REBOOTS)));
-    for boot in 1..=REBOOTS {
+    assert_eq!(left(&state), Some((STARTS - 1, REBOOTS_MAX)));
+    for boot in 1..=REBOOTS_MAX {
         state = started(&state, boot);
-        assert_eq!(left(&state), Some((STARTS - 1, REBOOTS - boot)));
+        assert_eq!(left(&state), Some((STARTS - 1, REBOOTS_MAX - boot)));
     }
     // A build that brings its machine down ends so.
-    let mut boot = REBOOTS;
+    let mut boot = REBOOTS_MAX;
     for used in 2..=STARTS {
         boot += 1;
         state = started(&state, boot);
@@ -474,8 +474,8 @@ fn power_cuts_take_back_no_build_until_there_were_too_many() {
     assert_eq!(back.failures[0].reason, FailReason::StartsUsed);
     // One that ends by itself is taken back within its boot, as ever; the last of its starts may be cut off, too.
     let third = started(&started(&started(&trial, 0), 0), 0);
-    assert_eq!(left(&third), Some((0, REBOOTS)));
-    assert_eq!(left(&started(&third, 1)), Some((0, REBOOTS - 1)));
+    assert_eq!(left(&third), Some((0, REBOOTS_MAX)));
+    assert_eq!(left(&started(&third, 1)), Some((0, REBOOTS_MAX - 1)));
     assert_eq!(started(&started(&third, 1), 1).failures[0].reason, FailReason::StartsUsed);
 }
 
@@ -495,7 +495,7 @@ fn reboots_are_stored_next_to_the_state_and_for_their_build_alone() {
     let text = serde_json::to_string(&state).unwrap();
     assert!(!text.contains("reboots"), "{text}");
     let read: SlotsState = serde_json::from_str(&text).unwrap();
-    assert_eq!(read.trial.as_ref().unwrap().reboots_left, REBOOTS, "a lost file costs nothing");
+    assert_eq!(read.trial.as_ref().unwrap().reboots_left, REBOOTS_MAX, "a lost file costs nothing");
     assert_eq!(read.with_reboots(Some(next_to.clone())), state);
     let again = of(OFFERS[1]);
     assert_eq!(again.clone().with_reboots(Some(next_to)), again, "of another manifest");

@@ -11,7 +11,7 @@ pub const STARTS: u8 = 3;
 
 /// How many starts of a build on trial may end with the machine, and not count as used: power cuts, and restarts of the
 /// host. One more counts as any: a build that brings its machine down must come to its end, too.
-pub const REBOOTS: u8 = 10;
+pub const REBOOTS_MAX: u8 = 10;
 
 /// How many failed builds are remembered. The oldest is forgotten first; by then the floor is most likely above it.
 pub const FAILURES_MAX: usize = 16;
@@ -117,14 +117,14 @@ pub struct Trial {
 }
 
 const fn reboots() -> u8 {
-    REBOOTS
+    REBOOTS_MAX
 }
 
 impl Trial {
     /// A trial that begins.
     #[must_use]
     pub const fn new(slot: Slot) -> Self {
-        Self { slot, starts_left: STARTS, began: None, reboots_left: REBOOTS }
+        Self { slot, starts_left: STARTS, began: None, reboots_left: REBOOTS_MAX }
     }
 
     /// Whether the start before this moment was in an earlier boot: it ended with the machine, and says nothing of the build.
@@ -333,7 +333,7 @@ impl SlotsState {
     #[must_use]
     pub fn trial_reboots(&self) -> Option<TrialReboots> {
         let (trial, build) = self.trial.as_ref().zip(self.trial_build())?;
-        (trial.reboots_left < REBOOTS)
+        (trial.reboots_left < REBOOTS_MAX)
             .then(|| TrialReboots { build: build.clone(), left: trial.reboots_left })
     }
 
@@ -342,7 +342,7 @@ impl SlotsState {
     pub fn with_reboots(mut self, stored: Option<TrialReboots>) -> Self {
         let of_trial = stored.filter(|stored| self.trial_build() == Some(&stored.build));
         if let Some((trial, stored)) = self.trial.as_mut().zip(of_trial) {
-            trial.reboots_left = stored.left.min(REBOOTS);
+            trial.reboots_left = stored.left.min(REBOOTS_MAX);
         }
         self
     }

@@ -66,7 +66,7 @@ impl Store {
 const LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// A start waits longer: an end would only begin the next start, and use up those of a build on trial. systemd waits 90 s.
-const START_LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(45);
+const START_LOCK_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(45);
 
 /// The file, and why nothing may be written into it, if so.
 fn open_file(
@@ -196,7 +196,7 @@ fn connect(path: &Path, standing: BuildStanding) -> Result<Connection, OpenError
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
     // A row of one guest is under 2 KiB; 1 MiB of cache holds the working set of a hundred and keeps the agent small.
     connection.pragma_update(None, "cache_size", -1024).map_err(failed)?;
-    connection.busy_timeout(START_LOCK_WAIT).map_err(failed)?;
+    connection.busy_timeout(START_LOCK_WAIT_MAX).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     check::at_start(&connection, path).map_err(failed)?;
     migration::migrate(&mut connection, path, standing)?;

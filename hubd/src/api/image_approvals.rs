@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use holdfast_protocol::image_approval::{ImageApprovalDetail, ImageApprovalView};
+use holdfast_protocol::image_approval::{ImageApprovalDetail, ImageApprovalSubmit, ImageApprovalView};
 use holdfast_protocol::json;
-use holdfast_protocol::operator::{JobSubmit, Page};
+use holdfast_protocol::operator::Page;
 use net::server::Answer;
 
 use super::auth::Operator;
@@ -28,7 +28,7 @@ pub(super) async fn submit(
     body: Body,
 ) -> Result<Answer<ImageApprovalView>, ApiError> {
     let bytes = body::read("the approval's request", body, SUBMIT_BODY_MAX).await?;
-    let request: JobSubmit = json::parse("the approval's request", &bytes, SUBMIT_BODY_MAX)?;
+    let request: ImageApprovalSubmit = json::parse("the approval's request", &bytes, SUBMIT_BODY_MAX)?;
     let by = head.by(&hub, &bytes)?;
     let submitted = image_approval::read(request.job, request.blob, by.at)?;
     let done = hub.store.submit_image_approval(by, submitted).await?;

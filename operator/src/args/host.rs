@@ -62,7 +62,7 @@ Example:
         #[arg(long, conflicts_with = "filter")]
         requests: bool,
         /// Only these hosts, such as `@state-offline` or `@label-tier=canary+@label-site=vienna`.
-        #[arg(long, value_name = "FILTER")]
+        #[arg(long, value_name = "FILTER", allow_hyphen_values = true)]
         filter: Option<HostFilter>,
     },
     /// Show one host with its guests, storages and work.

@@ -79,7 +79,14 @@ pub struct SignArgs {
     )]
     pub swap: Option<String>,
     /// A volume that the copy lacks and that stays with the set-aside guest; repeat for each.
-    #[arg(long, requires = "swap", value_name = "VOLUME", value_parser = volume, help_heading = "Instead of what waits")]
+    #[arg(
+        long,
+        requires = "swap",
+        conflicts_with_all = ["backup_now", "delete_backup", "discard", "move_volume", "rebase", "restore", "restore_test", "roll_back"],
+        value_name = "VOLUME",
+        value_parser = volume,
+        help_heading = "Instead of what waits"
+    )]
     pub leave: Vec<VolumeText>,
     /// Put the guest on this newer golden image: its volumes move to a new container, its root disk stays behind with the
     /// original, which is set aside and kept.

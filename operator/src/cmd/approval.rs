@@ -6,10 +6,10 @@
 use std::path::{Path, PathBuf};
 
 use holdfast_protocol::id::{GoldenVersion, JobId};
-use holdfast_protocol::image_approval::{ImageApprovalDetail, ImageApprovalView};
+use holdfast_protocol::image_approval::{ImageApprovalDetail, ImageApprovalSubmit, ImageApprovalView};
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::job::{ImageApproval, SignedJob};
-use holdfast_protocol::operator::{HostDetail, JobSubmit};
+use holdfast_protocol::operator::HostDetail;
 use holdfast_trust::signature::Namespace;
 use serde::Serialize;
 use serde_json::json;
@@ -105,7 +105,7 @@ fn unsigned(approval: ImageApproval) -> Result<JobFile<ImageApproval>, JobFileEr
 }
 
 async fn submit(hub: &Hub, job: JobId, blob: String) -> Result<ImageApprovalView, HubError> {
-    hub.post(&["v1", "image-approvals"], &JobSubmit { job, blob, tunnel: None }).await
+    hub.post(&["v1", "image-approvals"], &ImageApprovalSubmit { job, blob }).await
 }
 
 fn show(

@@ -6,12 +6,14 @@ use holdfast_protocol::operator::{GuestOnHost, HostDetail, HostState, HostView};
 use holdfast_protocol::protection::ProtectionReport;
 use holdfast_protocol::report::GuestReport;
 use holdfast_protocol::usage::{UsageSeries, UsageSpan};
+use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{certificate, guest_audit};
 use crate::args::GuestCommand;
 use crate::error::CliError;
 use crate::hub::{Hub, WHOLE};
+use crate::render::host_state::HeardHost;
 use crate::screen::Screen;
 use crate::{clock, render};
 
@@ -22,8 +24,17 @@ const GUESTS_PER_PAGE: u32 = 500;
 #[derive(Debug, Serialize)]
 struct OnHost {
     host: HostName,
+    host_state: HostState,
+    /// Everything here is as old as this.
+    seen_at: Option<Timestamp>,
     #[serde(flatten)]
     guest: GuestReport,
+}
+
+impl OnHost {
+    fn heard(&self) -> HeardHost<'_> {
+        HeardHost { name: &self.host, state: self.host_state, seen_at: self.seen_at }
+    }
 }
 
 /// A guest with what it used: the document for programs.
@@ -45,7 +56,7 @@ struct GuestProtection {
 }
 
 impl GuestProtection {
-    fn of(OnHost { host, guest }: &OnHost) -> Option<Self> {
+    fn of(OnHost { host, guest, .. }: &OnHost) -> Option<Self> {
         let (host, name) = (host.clone(), guest.name.clone());
         Some(Self { host, uid: guest.uid?, name, protection: guest.protection.clone() })
     }
@@ -57,7 +68,8 @@ pub async fn run(command: GuestCommand, hub: &Hub, screen: &Screen) -> Result<()
             let guests = guests(hub, host.as_deref(), filter.as_ref()).await?;
             screen.show(&guests, |guests, style| {
                 let pairs: Vec<_> = guests.iter().map(|on_host| (&on_host.host, &on_host.guest)).collect();
-                render::guest::guests(&pairs, style)
+                let hosts = guests.iter().map(OnHost::heard);
+                render::guest::guests(&pairs, style) + &render::host_state::not_heard(hosts, clock::now())
             })
         }
         GuestCommand::Protection { host } => {
@@ -72,20 +84,19 @@ pub async fn run(command: GuestCommand, hub: &Hub, screen: &Screen) -> Result<()
             let on_host = one(hub, guest, host.as_deref()).await?;
             let usage = usage(hub, &on_host, span).await?;
             screen.show(&GuestWithUse { on_host, usage }, |shown, _| {
-                render::guest::guest_with_use(
-                    (&shown.on_host.host, &shown.on_host.guest),
-                    shown.usage.as_ref(),
-                    clock::now(),
-                )
+                let (on_host, now) = (&shown.on_host, clock::now());
+                let pair = (&on_host.host, &on_host.guest);
+                render::guest::guest_with_use(pair, shown.usage.as_ref(), now)
+                    + &render::host_state::not_heard([on_host.heard()], now)
             })
         }
         GuestCommand::Audit { guest, host } => {
-            let OnHost { host, guest: found } = one(hub, guest.clone(), host.as_deref()).await?;
+            let OnHost { host, guest: found, .. } = one(hub, guest.clone(), host.as_deref()).await?;
             let uid = found.uid.ok_or(CliError::NoGuest { guest })?;
             guest_audit::run((host, uid), hub, screen).await
         }
         GuestCommand::Certificate(args) => {
-            let OnHost { host, guest } = one(hub, args.guest.clone(), args.host.as_deref()).await?;
+            let OnHost { host, guest, .. } = one(hub, args.guest.clone(), args.host.as_deref()).await?;
             let uid = guest.uid.ok_or_else(|| CliError::NoGuest { guest: args.guest.clone() })?;
             certificate::of_guest((&host, uid), args, hub, screen).await
         }
@@ -159,5 +170,9 @@ async fn guests(
     let query: Vec<(&str, String)> = query.into_iter().flatten().collect();
     let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let found: Vec<GuestOnHost> = hub.list(&["v1", "guests"], &query, WHOLE).await?;
-    Ok(found.into_iter().map(|found| OnHost { host: found.host, guest: found.guest }).collect())
+    let on_host = |found: GuestOnHost| {
+        let GuestOnHost { host, host_state, seen_at, guest, host_id: _ } = found;
+        OnHost { host, host_state, seen_at, guest }
+    };
+    Ok(found.into_iter().map(on_host).collect())
 }

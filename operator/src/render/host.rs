@@ -20,6 +20,7 @@ use super::builds;
 use super::condition::conditions;
 use super::guest;
 use super::hardware::hardware;
+use super::host_state::state;
 use super::table::{Field, NOTHING, Tone, list, plain, table};
 use super::time::{age, ago, bytes, stamp, when};
 use super::tunnels::tunnels;
@@ -95,20 +96,6 @@ pub fn row(host: &HostView, now: Timestamp) -> Vec<Field> {
         (format!("{}/{}", host.guests_running, host.guests), guests),
         (host.attention.to_string(), attention),
     ]
-}
-
-fn state(state: HostState) -> Field {
-    let (word, tone) = match state {
-        HostState::New => ("new", Tone::Look),
-        HostState::NeverSeen => ("never seen", Tone::Bad),
-        HostState::Online => ("online", Tone::Good),
-        HostState::Degraded => ("degraded", Tone::Bad),
-        HostState::Late => ("late", Tone::Look),
-        HostState::Offline => ("offline", Tone::Bad),
-        HostState::Frozen => ("frozen", Tone::Bad),
-        HostState::Revoked => ("revoked", Tone::Plain),
-    };
-    (word.to_owned(), tone)
 }
 
 fn state_in_list(host: &HostView) -> Field {

@@ -18,6 +18,7 @@ mod hardware;
 #[cfg(test)]
 mod hardware_tests;
 pub mod host;
+pub mod host_state;
 pub mod job;
 pub mod login;
 pub mod mute;

@@ -7,7 +7,7 @@ use holdfast_protocol::desired::Desired;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::InviteId;
-use holdfast_protocol::operator::{HostDetail, InviteCreated, WhoAmI};
+use holdfast_protocol::operator::{HostDetail, HostState, InviteCreated, WhoAmI};
 use holdfast_protocol::report::RefusedDocument;
 use holdfast_protocol::secret::Secret;
 use insta::assert_snapshot;
@@ -16,8 +16,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::samples::{self, now, read};
-use super::{audit, certificate, desired, event, golden, guest, host, job, login, protection};
+use super::{audit, certificate, desired, event, golden, guest, host, host_state, job, login, protection};
 use crate::diff::{InForce, diff};
+use crate::render::host_state::HeardHost;
 use crate::screen::{Colour, Style};
 
 const PLAIN: Style = Style { colour: Colour::Off, columns: None };
@@ -82,6 +83,27 @@ fn guest_list() {
     let pairs: Vec<_> = reports.iter().map(|report| (&name, report)).collect();
     assert_snapshot!(guest::guests(&pairs, PLAIN));
     assert_snapshot!("guest_list_narrow", guest::guests(&pairs, Style { columns: Some(110), ..PLAIN }));
+}
+
+#[test]
+fn guests_of_a_silent_host_have_their_age() {
+    let (offline, online) = ("box7".parse().unwrap(), "box8".parse().unwrap());
+    let heard = |name, state, seen_at: Option<&str>| HeardHost {
+        name,
+        state,
+        seen_at: seen_at.map(|text| text.parse().unwrap()),
+    };
+    let seen = Some("2026-11-20T21:00:00Z");
+    let hosts = [
+        heard(&offline, HostState::Offline, seen),
+        heard(&offline, HostState::Offline, seen),
+        heard(&online, HostState::Online, seen),
+    ];
+    assert_eq!(
+        host_state::not_heard(hosts, now()),
+        "\nbox7 is offline: its guests are shown as of 2026-11-20 21:00:00Z (6 h ago).\n"
+    );
+    assert_eq!(host_state::not_heard([heard(&online, HostState::Degraded, seen)], now()), "");
 }
 
 #[test]

@@ -75,6 +75,8 @@ async fn lists_pass_their_filter_on_and_a_wrong_one_asks_nothing() {
     );
     hub.on("GET /v1/hosts?filter=%40label-tier%3Dcanary", empty);
     assert_eq!(hub.holdfast(&["host", "list", "--filter", "@label-tier=canary"]).status.code(), Some(0));
+    hub.on("GET /v1/hosts?filter=-%40state-online", Reply::Data(json!({ "items": [] })));
+    assert_eq!(hub.holdfast(&["host", "list", "--filter", "-@state-online"]).status.code(), Some(0));
     for wrong in [["guest", "list", "--filter", "@pool-x"], ["host", "list", "--filter", "5000"]] {
         let output = hub.holdfast(&wrong);
         assert_eq!(output.status.code(), Some(2));

@@ -292,6 +292,8 @@ async fn operator_jobs_name_the_guest_as_reported() {
     assert!(nothing.is_none() && oversight.status.code() == Some(5), "{}", stderr(&oversight));
     assert!(stderr(&oversight).contains("--leave-behind"), "{}", stderr(&oversight));
     assert_eq!(sign(99, "web", &["--backup-now", "--leave-behind"]).0.status.code(), Some(2));
+    let leave = ["--backup-now", "--leave", "tank:120/vm-120-disk-2.raw"];
+    assert_eq!(sign(99, "web", &leave).0.status.code(), Some(2));
     assert_eq!(sign(99, "web", &["--swap", "web"]).0.status.code(), Some(4), "no copy");
     assert_eq!(sign(99, "web", &["--roll-back", "x", "--tier", "local"]).0.status.code(), Some(2));
     assert_eq!(sign(99, "web", &["--leave", "tank:120/vm-120-disk-2.raw"]).0.status.code(), Some(2));

@@ -3,8 +3,8 @@
 use super::calls::{Call, JOB, KEY, change, get};
 use crate::api::{Answer, framed, of};
 use crate::code::ErrorCode::*;
-use crate::image_approval::{ImageApprovalDetail, ImageApprovalView};
-use crate::operator::{JobSubmit, Page};
+use crate::image_approval::{ImageApprovalDetail, ImageApprovalSubmit, ImageApprovalView};
+use crate::operator::Page;
 
 /// All of them.
 pub const CALLS: &[Call] = &[
@@ -23,7 +23,7 @@ pub const CALLS: &[Call] = &[
                 "submitImageApproval",
                 "Leaves a signed approval for all hosts. The hub reads its form and checks no signature.",
             ),
-            Some(of::<JobSubmit>),
+            Some(of::<ImageApprovalSubmit>),
             Answer::Made(framed::<ImageApprovalView>),
         )
     },

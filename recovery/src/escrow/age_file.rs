@@ -10,6 +10,7 @@ use std::io::{Read as _, Write as _};
 use age::secrecy::SecretString;
 use age::{DecryptError, Decryptor, Encryptor, scrypt};
 use holdfast_protocol::escrow::form::{self, WORK_FACTOR, WORK_FACTOR_MAX};
+use holdfast_seal::refused_to_encrypt;
 use zeroize::Zeroizing;
 
 use super::error::{OpenError, PLAIN_BYTES_MAX, WrapError};
@@ -56,8 +57,8 @@ impl EscrowFile {
         let mut recipient = scrypt::Recipient::new(secret(code).map_err(WrapError::Memory)?);
         recipient.set_work_factor(WORK_FACTOR);
         let one = std::iter::once(&recipient as &dyn age::Recipient);
-        let encryptor =
-            Encryptor::with_recipients(one).map_err(|error| WrapError::Library(Box::new(error)))?;
+        let encryptor = Encryptor::with_recipients(one)
+            .map_err(|error| WrapError::Library(Box::new(refused_to_encrypt(error))))?;
         let failed = |error: std::io::Error| WrapError::Library(Box::new(error));
         let mut bytes = Vec::new();
         let mut writer = encryptor.wrap_output(&mut bytes).map_err(failed)?;

@@ -78,6 +78,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "holdfast-trust",
             "pve-client",
             "restore-certificate",
+            "systemd-notices",
         ],
         &[],
     ),
@@ -90,7 +91,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("fuzz-smoke", &["holdfast-fuzz"], &["tokio", "axum", "reqwest", "hyper", "rusqlite"]),
     (
         "guestd",
-        &["holdfast-manual", "holdfast-protocol", "logging", "metrics", "net"],
+        &["holdfast-manual", "holdfast-protocol", "logging", "metrics", "net", "systemd-notices"],
         &["axum", "reqwest", "rusqlite", "rustls"],
     ),
     (
@@ -183,6 +184,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "rustix", "tracing", "getrandom"],
     ),
     ("ssh-ecdsa", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "rustix", "tracing"]),
+    ("systemd-notices", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls"]),
     ("xtask", &["e2e", "holdfast-golden", "holdfast-protocol", "metrics"], &[]),
 ];
 

@@ -64,7 +64,7 @@ fn a_box_takes_releases_and_takes_bad_ones_back() {
     let before = story::first_boot(&mut stand);
     story::install(&stand);
     story::set_up(&stand);
-    story::enrol(&stand);
+    tunnels::with_the_enrolment(&stand);
     story::provision(&stand);
     updates::releases(&mut stand);
     story::leave(&stand);

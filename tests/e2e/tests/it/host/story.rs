@@ -178,11 +178,16 @@ pub fn set_up(stand: &Stand) {
     assert_eq!(secrets, ["holdfast 600"; 3].join("\n"));
 }
 
+/// The operator's command knows the hub.
+pub fn log_in(stand: &Stand) {
+    stand.machine.does("holdfast login https://127.0.0.1:8440 --ca-file /var/lib/holdfast-hub/ca.pem --token-file /var/lib/holdfast-hub/admin-token");
+}
+
 /// The invite, the identity, the service, a doctor without findings.
 pub fn enrol(stand: &Stand) {
     let machine = &stand.machine;
     stand.step("holdfast host invite box1; agentd enroll; systemctl start agentd");
-    machine.does("holdfast login https://127.0.0.1:8440 --ca-file /var/lib/holdfast-hub/ca.pem --token-file /var/lib/holdfast-hub/admin-token");
+    log_in(stand);
     let invite = machine.reports("holdfast host invite box1 --output json");
     write(machine, "/root/invite", invite["code"].as_str().unwrap());
     machine.does(

@@ -51,8 +51,8 @@ fn state_is(stand: &Stand, state: &str) -> String {
     stand.machine.until(&format!("the tunnel to be {state}"), SOON, line, |said| said.contains(&wanted))
 }
 
-/// Named in the settings: root's list, the agent's files, the unit that hears it.
-pub fn named(stand: &Stand) {
+/// The tunnel's unit, and its lines in the settings; gives the command of the setup that was run.
+fn lay_down(stand: &Stand) -> String {
     let machine = &stand.machine;
     stand.step("[[tunnel]] in agent.toml; agentd setup");
     write(machine, "/root/forward.pl", FORWARDER);
@@ -61,6 +61,57 @@ pub fn named(stand: &Stand) {
     machine.does(&format!("cat >>/etc/holdfast/agent.toml <<'SETTINGS'{SETTINGS}SETTINGS"));
     let setup = story::setup(stand);
     assert_eq!(machine.reports(&format!("{setup} --yes"))["outcome"], "done");
+    setup
+}
+
+/// An enrolment without an invite. The operator compares one fingerprint and hands the tunnel its token with the approval;
+/// the order waits for the first check-in. Another fingerprint hands over nothing and approves nothing.
+pub fn with_the_enrolment(stand: &Stand) {
+    let machine = &stand.machine;
+    lay_down(stand);
+    stand.step("agentd enroll --request; holdfast host approve --tunnel-token stand-in");
+    story::log_in(stand);
+    let pin = machine
+        .does("journalctl --unit hubd --output cat | grep --only-matching 'leaf/sha256:[0-9a-f]*' | head -1");
+    // It asks, and is told to wait.
+    let enroll = format!("agentd enroll --request https://127.0.0.1:8440 --ca-pin {pin}");
+    let asked = machine.does(&format!("timeout 10 {enroll} 2>&1 || test $? = 124"));
+    let shown = |word: &&str| word.starts_with("request/sha256:");
+    let fingerprint = asked.split_whitespace().find(shown).unwrap_or_else(|| panic!("{asked}"));
+    stand.saw(fingerprint);
+    let requests = machine.reports("holdfast host requests --output json");
+    let id = requests[0]["id"].as_str().unwrap();
+    let approve = |fingerprint: &str| {
+        format!(
+            "printf {TOKEN} | holdfast host approve {id} box1 --fingerprint {fingerprint} --tunnel-token stand-in \
+             --key /root/key --confirm box1 --reason 'with the enrolment' --output json"
+        )
+    };
+    let other = format!("request/sha256:{}", "ab".repeat(32));
+    stand.saw(machine.refuses(&approve(&other)).lines().next().unwrap_or_default());
+    assert_eq!(machine.reports("holdfast host requests --output json")[0]["state"], "pending");
+    assert_eq!(machine.reports(&approve(fingerprint))["state"], "approved");
+    machine.does(&format!("timeout 120 {enroll} 2>&1"));
+    machine.refuses(&format!("test -s {FOLDER}/tokens/stand-in"));
+    machine.refuses("systemctl start stand-in; sleep 1; systemctl is-active stand-in");
+    machine.does("systemctl start agentd");
+    let line = format!("cat {FOLDER}/tokens/stand-in");
+    machine.until("the token", SOON, &line, |said| said == TOKEN);
+    machine.until("traffic", SOON, TRAFFIC, |said| said.ends_with("there"));
+    stand.saw("the token came with the first check-in, and the tunnel works");
+    machine.refuses(&format!("grep -r {TOKEN} /var/lib/holdfast/agent.db* /var/lib/holdfast-hub"));
+    ends(stand);
+    // What comes after it knows no tunnel.
+    machine.does("sed -i '/^\\[\\[tunnel\\]\\]/,$d' /etc/holdfast/agent.toml");
+    let setup = story::setup(stand);
+    assert_eq!(machine.reports(&format!("{setup} --yes"))["outcome"], "done");
+    machine.does("systemctl restart agentd");
+}
+
+/// Named in the settings: root's list, the agent's files, the unit that hears it.
+pub fn named(stand: &Stand) {
+    let machine = &stand.machine;
+    let setup = lay_down(stand);
     assert_eq!(
         machine.reports(&format!("{setup} --dry-run"))["to_do"],
         0,
