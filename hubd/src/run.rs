@@ -10,10 +10,12 @@ use std::sync::Arc;
 use alerts::Ruleset;
 use held_files::atomic_file::{self, FileError};
 use held_files::held_folder::{HeldError, HeldFolder};
+use holdfast_protocol::json::chain;
 use jiff::SignedDuration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
 use crate::api::{self, ConcurrencyLimits, Downloads, HubCounters, LongPolls, RateLimits, UsageInbox};
 use crate::artifacts::{ArtifactError, ArtifactFolder, ArtifactLimits};
@@ -26,14 +28,15 @@ use crate::postgres::{self, Postgres, Users};
 use crate::serve::{self, Serving, TlsError};
 use crate::settings::{AlertSettings, Database, PublicUrl, Settings, certificate_names};
 use crate::sqlite::{OpenError, Sqlite};
-use crate::store::{SharedStore, StoreError, WriterThread};
+use crate::store::{HolderId, SharedStore, StoreError, WriterThread};
 use crate::task::alerts::AlertTimer;
 use crate::task::delivery::{Deliveries, ReceiverSet};
 use crate::task::escrow_notice::{NoticeSettings, Notifier};
 use crate::task::http_post::{WebhookError, WebhookSettings};
+use crate::task::leases::{LeaseDesk, LeaseKeeper};
 use crate::task::reload::{Reload, ReloadSource};
 use crate::task::webhook::Forwarder;
-use crate::task::{database_check, deadman, rollouts, upkeep, usage, watcher, work_orders};
+use crate::task::{changes, database_check, deadman, rollouts, upkeep, usage, watcher, webhook, work_orders};
 
 mod admin;
 
@@ -75,6 +78,12 @@ pub enum RunError {
     Locked { path: PathBuf },
     #[error(transparent)]
     Authority(#[from] AuthorityError),
+    /// The database belongs to hubs with other keys.
+    #[error(
+        "the keys in {folder} are of the CA {ours}, the hosts in the database have certificates of {kept}, and the hub was \
+         not started: copy seed.key, ca.key, ca.pem and countersign.key from the folder of a hub of this database"
+    )]
+    OtherCa { folder: PathBuf, ours: String, kept: String },
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error(transparent)]
@@ -155,7 +164,7 @@ pub async fn open_on(
         }
         Database::Postgres(server) => {
             let (server, context) = (server.clone(), alerts.clone());
-            let open = move || Postgres::open(&server, context, Users::One);
+            let open = move || Postgres::open(&server, context, Users::Hub);
             let opened = tokio::task::spawn_blocking(open).await.map_err(|_| RunError::TaskEnded)?;
             let (store, writer) = opened?;
             // The first operator is made at the end of the first start.
@@ -164,6 +173,11 @@ pub async fn open_on(
         }
     };
     let authority = Arc::new(authority);
+    let ours = authority.ca_pin().to_string();
+    let kept = store.keep_ca(ours.clone()).await?;
+    if kept != ours {
+        return Err(RunError::OtherCa { folder: folder.to_owned(), ours, kept });
+    }
     let admin_token = admin::first_admin(&store, folder, clock.now()).await?;
     Ok(OpenHub { store, writer, authority, alerts, folder: folder.to_owned(), admin_token, lock })
 }
@@ -182,6 +196,10 @@ pub struct Running {
     pub public_url: PublicUrl,
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
+    /// The duties that this hub has.
+    pub leases: LeaseDesk,
+    store: SharedStore,
+    holder: HolderId,
     writer: WriterThread,
     _lock: File,
 }
@@ -251,23 +269,35 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     let tls = serve::server_config(authority.ca_der(), resolver)?;
     let (stop, stopped) = watch::channel(false);
     let mut tasks = JoinSet::new();
+    let holder = HolderId::new(Uuid::new_v4());
+    let (keeper, leases) = LeaseKeeper::new(store.clone(), holder);
+    keeper.ask().await;
+    tasks.spawn(keeper.run(stopped.clone()));
+    let long_polls = LongPolls::default();
+    if let Some(changed) = store.changed_hosts() {
+        tasks.spawn(changes::run(changed, long_polls.clone(), stopped.clone()));
+    }
     match start.webhook {
         Some(webhook) => {
             let clock = Arc::clone(&start.clock);
-            let forwarder = Forwarder::new(webhook, Arc::clone(&provider), store.clone(), clock)?;
+            let forwarder =
+                Forwarder::new(webhook, Arc::clone(&provider), (store.clone(), leases.lease()), clock)?;
             tasks.spawn(forwarder.run(stopped.clone()));
         }
-        // A webhook that is set later must not receive all earlier events.
-        None => store.pass_over_all().await?,
+        None => {
+            tasks.spawn(webhook::pass_over(store.clone(), leases.lease(), stopped.clone()));
+        }
     }
     let reached = start.escrow_notice.reached();
     let clock = Arc::clone(&start.clock);
-    let notifier = Notifier::new(start.escrow_notice, Arc::clone(&provider), store.clone(), clock)?;
+    let queue = (store.clone(), leases.lease());
+    let notifier = Notifier::new(start.escrow_notice, Arc::clone(&provider), queue, clock)?;
     tasks.spawn(notifier.run(stopped.clone()));
-    tasks.spawn(deadman::run(store.clone(), alerts.clone(), Arc::clone(&start.clock), stopped.clone()));
-    tasks.spawn(rollouts::run(store.clone(), Arc::clone(&start.clock), stopped.clone()));
-    tasks.spawn(work_orders::run(store.clone(), Arc::clone(&start.clock), stopped.clone()));
-    let timer = AlertTimer::new(store.clone(), Arc::clone(&start.clock), folder);
+    let clock = Arc::clone(&start.clock);
+    tasks.spawn(deadman::run(store.clone(), leases.lease(), alerts.clone(), clock, stopped.clone()));
+    tasks.spawn(rollouts::run(store.clone(), leases.lease(), Arc::clone(&start.clock), stopped.clone()));
+    tasks.spawn(work_orders::run(store.clone(), leases.lease(), Arc::clone(&start.clock), stopped.clone()));
+    let timer = AlertTimer::new(store.clone(), leases.lease(), Arc::clone(&start.clock), folder);
     let (checked, database) = watch::channel(DatabaseState::default());
     let clock = Arc::clone(&start.clock);
     tasks.spawn(database_check::run(store.clone(), clock, checked, stopped.clone()));
@@ -278,7 +308,7 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     let set = ReceiverSet::new(start.alerts.receivers, start.alerts.reach).with_files(start.alerts.files);
     let (configured, receivers) = watch::channel(set.configured(start.clock.now()));
     let (channels, set) = watch::channel(set);
-    let deliveries = Deliveries::new(set, store.clone(), Arc::clone(&start.clock), hub);
+    let deliveries = Deliveries::new(set, (store.clone(), leases.lease()), Arc::clone(&start.clock), hub);
     tasks.spawn(deliveries.run(stopped.clone()));
     let (clock, alerts_context) = (Arc::clone(&start.clock), alerts.clone());
     let reload =
@@ -291,6 +321,7 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     }
     let upkeep = upkeep::Upkeep {
         store: store.clone(),
+        lease: leases.lease(),
         authority: Arc::clone(&authority),
         certificate,
         provider,
@@ -302,7 +333,7 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     let clock = Arc::clone(&start.clock);
     tasks.spawn(usage::run(waiting, store.clone(), clock, stopped.clone()));
     let hub = api::Hub {
-        store,
+        store: store.clone(),
         authority,
         clock: start.clock,
         alerts,
@@ -314,7 +345,7 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
         artifacts,
         release_order: tokio::sync::Mutex::default(),
         downloads: Arc::new(Downloads::default()),
-        long_polls: LongPolls::default(),
+        long_polls,
         stop: stopped.clone(),
         concurrency: ConcurrencyLimits::default(),
         rates: RateLimits::default(),
@@ -322,7 +353,7 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     let router = api::router(Arc::new(hub));
     let connections_max = start.connections_max;
     tasks.spawn(serve::serve(Serving { listener, tls, router, connections_max, stop: stopped }));
-    Ok(Running { address, public_url, stop, tasks, writer, _lock: lock })
+    Ok(Running { address, public_url, stop, tasks, leases, store, holder, writer, _lock: lock })
 }
 
 impl Running {
@@ -342,6 +373,12 @@ impl Running {
                 outcome = Err(RunError::TaskEnded);
             }
         }
+        // Another hub need not wait for the end of the leases.
+        if let Err(error) = self.store.end_leases(self.holder).await {
+            tracing::warn!(action = "end_leases", result = "failed", error = %chain(&error));
+        }
+        // The writer ends with the last handle of its store.
+        drop(self.store);
         let writer = self.writer;
         match tokio::task::spawn_blocking(move || writer.join()).await {
             Ok(Ok(())) => outcome,

@@ -77,7 +77,7 @@ pub fn session_at(server: &Server) -> postgres::Client {
     session(&server_folder(server), database)
 }
 
-fn server_folder(server: &Server) -> PathBuf {
+pub fn server_folder(server: &Server) -> PathBuf {
     PathBuf::from(server.name().split(" at ").nth(1).unwrap())
 }
 
@@ -114,7 +114,7 @@ impl TestServer {
 }
 
 /// The folder with the programs of the newest version.
-fn programs() -> PathBuf {
+pub fn programs() -> PathBuf {
     if let Some(folder) = std::env::var_os("HOLDFAST_POSTGRES") {
         return folder.into();
     }
@@ -206,7 +206,7 @@ fn make_cluster(programs: &Path) -> PathBuf {
     kept
 }
 
-fn supervised(programs: &Path, folder: &Path) -> Child {
+pub fn supervised(programs: &Path, folder: &Path) -> Child {
     let log = File::create(folder.join("log")).unwrap();
     as_user("/bin/sh")
         .args(["-c", SUPERVISE, "sh"])
@@ -219,7 +219,7 @@ fn supervised(programs: &Path, folder: &Path) -> Child {
 }
 
 /// Waits until it answers: how long that takes decides nothing.
-fn wait(folder: &Path) {
+pub fn wait(folder: &Path) {
     let (begin, config) = (Instant::now(), url(folder, "postgres").parse::<postgres::Config>().unwrap());
     while let Err(error) = config.connect(postgres::NoTls) {
         let log = fs::read_to_string(folder.join("log")).unwrap_or_default();

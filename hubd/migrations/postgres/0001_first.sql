@@ -538,3 +538,96 @@ $$;
 
 CREATE TRIGGER usage_counted AFTER INSERT OR UPDATE OR DELETE ON usage
     FOR EACH ROW EXECUTE FUNCTION count_usage();
+
+-- Several hubs on one database (`docs/adr/0115`).
+
+CREATE TABLE hub_identity (
+    one  BIGINT PRIMARY KEY CHECK (one = 1),
+    ca   TEXT COLLATE "C" NOT NULL
+);
+
+CREATE TABLE hub_presence (
+    one    BIGINT PRIMARY KEY CHECK (one = 1),
+    since  BIGINT NOT NULL,
+    at     BIGINT NOT NULL
+);
+
+CREATE TABLE hub_leases (
+    duty        TEXT COLLATE "C" PRIMARY KEY,
+    holder      BYTEA NOT NULL CHECK (length(holder) = 16),
+    epoch       BIGINT NOT NULL,
+    expires_at  BIGINT NOT NULL
+);
+
+CREATE TABLE change_seq (
+    one  BIGINT PRIMARY KEY CHECK (one = 1),
+    seq  BIGINT NOT NULL
+);
+
+CREATE TABLE host_changes (
+    host  BYTEA PRIMARY KEY CHECK (length(host) = 16),
+    seq   BIGINT NOT NULL
+);
+
+CREATE INDEX host_changes_by_seq ON host_changes (seq);
+
+INSERT INTO change_seq (one, seq) VALUES (1, 0);
+
+-- The clock by which leases end: all hubs share it.
+CREATE FUNCTION database_ms() RETURNS BIGINT LANGUAGE sql VOLATILE
+    RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+
+-- A change that a held check-in of this host waits for, whatever hub or program makes it. Writers take turns, so the
+-- numbers are committed in their order, and a reader that asks for what came after 17 misses nothing. Check-ins without
+-- news change none of these rows and are not counted.
+CREATE FUNCTION note_change(changed BIGINT) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    next_seq BIGINT;
+BEGIN
+    UPDATE change_seq SET seq = change_seq.seq + 1 RETURNING change_seq.seq INTO next_seq;
+    INSERT INTO host_changes (host, seq) SELECT hosts.id, next_seq FROM hosts WHERE hosts.number = changed
+        ON CONFLICT (host) DO UPDATE SET seq = excluded.seq;
+END
+$$;
+
+CREATE FUNCTION note_change_of_host() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM note_change(NEW.number);
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION note_change_for_host() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM note_change(NEW.host);
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION note_maintenance() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    before jsonb := '[]';
+BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        before := stored_json(OLD.body) -> 'maintenance';
+    END IF;
+    IF before IS DISTINCT FROM stored_json(NEW.body) -> 'maintenance' THEN
+        PERFORM note_change(hosts.number) FROM hosts WHERE encode(hosts.id, 'hex')::uuid::text = NEW.scope;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER hosts_noted AFTER UPDATE OF status ON hosts
+    FOR EACH ROW WHEN (OLD.status <> NEW.status) EXECUTE FUNCTION note_change_of_host();
+
+CREATE TRIGGER desired_noted AFTER INSERT ON desired FOR EACH ROW EXECUTE FUNCTION note_change_for_host();
+
+CREATE TRIGGER jobs_noted AFTER INSERT OR UPDATE OF queue_state ON jobs
+    FOR EACH ROW WHEN (NEW.queue_state = 'queued') EXECUTE FUNCTION note_change_for_host();
+
+CREATE TRIGGER work_orders_noted AFTER INSERT OR UPDATE OF waits, cancel_at ON work_orders
+    FOR EACH ROW WHEN (NEW.waits = 1) EXECUTE FUNCTION note_change_for_host();
+
+CREATE TRIGGER maintenance_noted AFTER INSERT OR UPDATE OF body ON alert_scopes
+    FOR EACH ROW WHEN (NEW.scope <> 'hub') EXECUTE FUNCTION note_maintenance();

@@ -162,7 +162,8 @@ pub(super) async fn read(
     let file = blocking(move || folder.read(&wanted)).await?;
     let file = file.ok_or_else(|| {
         let says =
-            "this file of a release is not here yet: an operator uploads it with `holdfast release upload`";
+            "this file of a release is not at this hub yet: ask again, since another hub may have it; an operator uploads it \
+             to each hub with `holdfast release upload`";
         ApiError::new(ErrorCode::NotFound, says)
     })?;
     let part = range.unwrap_or(ByteRange { first: 0, last: size.saturating_sub(1) });

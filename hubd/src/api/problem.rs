@@ -89,7 +89,9 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match &error {
             StoreError::Busy => Self::new(ErrorCode::Busy, error.to_string()),
-            StoreError::Stopped => Self::new(ErrorCode::Unavailable, error.to_string()),
+            StoreError::Stopped | StoreError::TermOver(_) => {
+                Self::new(ErrorCode::Unavailable, error.to_string())
+            }
             StoreError::Engine { .. } => Self::caused(ErrorCode::Unavailable, &error),
             StoreError::Damaged { .. } => Self::caused(ErrorCode::Internal, &error),
         }

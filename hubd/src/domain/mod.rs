@@ -16,6 +16,7 @@
 //! | [`merge`] | whether a report replaces, changes or misses the stored one |
 //! | [`job_queue`] | whether a signed job is accepted, and how its reports are logged |
 //! | [`escrow_notice`] | recipients of notices |
+//! | [`presence`] | since when some hub hears hosts |
 //! | [`readmission`] | the decision to readmit a revoked host |
 //! | [`release`] | whether a signed release is kept |
 //! | [`release_offer`] | whether a release may be offered to a host |
@@ -41,6 +42,7 @@ pub mod image_approval;
 pub mod job_queue;
 pub mod known_origins;
 pub mod merge;
+pub mod presence;
 pub mod readmission;
 pub mod release;
 pub mod release_offer;

@@ -11,7 +11,7 @@ use super::sql::params;
 use super::writer::Tx;
 use super::{Failed, Postgres};
 use crate::domain::event::{EventKind, NewEvent};
-use crate::store::{EscrowNotices, NoticeEnd, OutgoingNotice, StoreError};
+use crate::store::{EscrowNotices, NoticeEnd, OutgoingNotice, StoreError, Term, duty};
 
 /// Writes a notice down, to be sent.
 pub(super) fn queue<E>(
@@ -57,6 +57,7 @@ impl EscrowNotices for Postgres {
 
     async fn notice_ended(
         &self,
+        term: &Term<duty::EscrowNotices>,
         notice: &OutgoingNotice,
         end: NoticeEnd,
         at: Timestamp,
@@ -73,7 +74,7 @@ impl EscrowNotices for Postgres {
             }
         };
         let action = "write down what became of a notice";
-        let written = self.write(action, move |tx| {
+        let written = self.write_fenced(term.fence(), action, move |tx| {
             let sql = "UPDATE notices SET done_at = $2 WHERE number = $1 AND done_at IS NULL";
             let number = i64::try_from(number).unwrap_or(i64::MAX);
             if tx.prepare_cached(sql)?.execute(params![number, Time(at)])? == 1 {

@@ -8,6 +8,7 @@
 //!                └─► those with news ─┐
 //! request ─► bounded queue ─► writer thread: BEGIN · lock · job · job · … · COMMIT ─► every answer
 //! request ─► reader (one of four sessions, sees the last commit)
+//! change of any hub ─► follower (once a second) ─► held check-ins and tasks of this hub
 //! ```
 //!
 //! Writers of all hubs on one database take turns by a lock that ends with the transaction, so no rule sees a half-done
@@ -15,6 +16,7 @@
 //! hosts between requests. Which SQL belongs to which thing is one file each.
 
 mod alerts;
+mod announce;
 mod audit_heads;
 mod authenticated_host;
 mod certificates;
@@ -27,6 +29,7 @@ mod epochs;
 mod escrow;
 mod escrow_notices;
 mod events;
+mod follower;
 mod guest_audit;
 mod host_labels;
 mod host_row;
@@ -35,6 +38,7 @@ mod idempotency;
 mod image_approvals;
 mod invites;
 mod jobs;
+mod leases;
 mod liveness;
 mod operators;
 mod prune;
@@ -43,6 +47,7 @@ mod readmission;
 mod release_offers;
 mod releases;
 mod renewal;
+mod replicas;
 mod restore_certificates;
 mod restore_orders;
 mod restores;
@@ -57,7 +62,7 @@ mod webhook;
 mod work_orders;
 mod writer;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tokio::sync::{mpsc, watch};
@@ -65,15 +70,20 @@ use tokio::sync::{mpsc, watch};
 pub use schema::{MigrateError, Migrated, SchemaError};
 pub use server::{ConnectError, DatabaseUrl, DatabaseUrlError, Server};
 
+use announce::Announcer;
 use contacts::Contact;
+use follower::FollowerOutputs;
 use readers::Readers;
 use writer::Job;
 
 use crate::domain::alerting::AlertContext;
-use crate::store::{SharedStore, Store, StoreError, WriterThread};
+use crate::store::{ChangedHosts, SharedStore, Store, StoreError, WriterThread};
 
 /// Requests that may wait for a thread. Each holds at most one report (1 MiB), mostly some kilobytes.
 const QUEUE_MAX: usize = 1024;
+
+/// Looks of the follower that may wait for the task that wakes check-ins.
+const LOOKS_MAX: usize = 16;
 
 /// The hub's database at a server.
 pub struct Postgres {
@@ -84,6 +94,10 @@ pub struct Postgres {
     alerts: AlertContext,
     /// Counts commits that wrote an event.
     events: watch::Receiver<u64>,
+    /// What the follower tells, until a task takes it.
+    changed: Mutex<Option<ChangedHosts>>,
+    /// The follower ends when this does.
+    _followed: Arc<()>,
 }
 
 /// Why the closure of a write ended without a value.
@@ -109,7 +123,9 @@ impl<E> From<serde_json::Error> for Failed<E> {
 /// Who works on a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Users {
-    /// One hub that serves. A second one is refused: what must happen once would happen twice.
+    /// A hub that serves, with others beside it.
+    Hub,
+    /// A command during which no hub may serve.
     One,
     /// A command that writes a row or two, also while a hub serves.
     Several,
@@ -123,11 +139,13 @@ pub enum OpenError {
     #[error(transparent)]
     Schema(#[from] SchemaError),
     #[error(
-        "another hub serves on {0}, and this one was not started: several hubs on one database are not possible yet"
+        "a hub serves on {0}, or a command works on all of it, and nothing was done: stop it, or wait for its end"
     )]
     Served(String),
     #[error("the lock of the hub that serves cannot be taken")]
     Lock(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("the newest change in the database cannot be read")]
+    Position(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The system gives no thread.
     #[error("a thread for the database cannot be started")]
     Thread(#[source] std::io::Error),
@@ -151,13 +169,28 @@ impl Postgres {
         let readers = Readers::new(server.clone());
         let (writer, jobs) = mpsc::channel(QUEUE_MAX);
         let (contacts, heard) = mpsc::channel(QUEUE_MAX);
-        let (announce, events) = watch::channel(0);
-        let threads = [
-            writer::start(server.clone(), users, session, jobs, announce).map_err(OpenError::Thread)?,
-            contacts::start(server.clone(), heard).map_err(OpenError::Thread)?,
-        ];
-        let store = Arc::new(Self { writer, contacts, readers, alerts, events });
-        Ok((store, WriterThread::new(threads.into())))
+        let (here, events) = watch::channel(0);
+        let (here, followed) = (Arc::new(here), Arc::new(()));
+        let mut announce = Announcer { here: Arc::clone(&here), others: None };
+        let (mut threads, mut changed) = (Vec::new(), None);
+        if users == Users::Hub {
+            let seen = follower::position(&session, &alerts)
+                .map_err(|error| OpenError::Position(Box::new(error)))?;
+            let (others, due) = std::sync::mpsc::sync_channel(1);
+            announce.others = Some(others);
+            threads.push(announce::start(server.clone(), due).map_err(OpenError::Thread)?);
+            let (hosts, taken) = mpsc::channel(LOOKS_MAX);
+            changed = Some(taken);
+            let tells = FollowerOutputs { changed: hosts, events: here, alerts: alerts.clone() };
+            let wanted = Arc::downgrade(&followed);
+            threads.push(follower::start(server.clone(), seen, tells, wanted).map_err(OpenError::Thread)?);
+        }
+        threads
+            .push(writer::start(server.clone(), users, session, jobs, announce).map_err(OpenError::Thread)?);
+        threads.push(contacts::start(server.clone(), heard).map_err(OpenError::Thread)?);
+        let changed = Mutex::new(changed);
+        let store = Self { writer, contacts, readers, alerts, events, changed, _followed: followed };
+        Ok((Arc::new(store), WriterThread::new(threads)))
     }
 }
 

@@ -12,7 +12,7 @@ use super::settled::Scope;
 use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};
 use crate::domain::event::{EventKind, NewEvent};
-use crate::store::{EscrowNotices, NoticeEnd, OutgoingNotice, StoreError};
+use crate::store::{EscrowNotices, NoticeEnd, OutgoingNotice, StoreError, Term, duty};
 
 /// Writes a notice down, to be sent.
 pub(super) fn queue<E>(
@@ -58,6 +58,7 @@ impl EscrowNotices for Sqlite {
 
     async fn notice_ended(
         &self,
+        term: &Term<duty::EscrowNotices>,
         notice: &OutgoingNotice,
         end: NoticeEnd,
         at: Timestamp,
@@ -74,7 +75,7 @@ impl EscrowNotices for Sqlite {
             }
         };
         let action = "write down what became of a notice";
-        let written = self.write_within(action, Shape::Several, Scope::NoHost, move |tx| {
+        let written = self.write_fenced(term.fence(), action, Shape::Several, Scope::NoHost, move |tx| {
             let sql = "UPDATE notices SET done_at = ?2 WHERE number = ?1 AND done_at IS NULL";
             let number = i64::try_from(number).unwrap_or(i64::MAX);
             if tx.prepare_cached(sql)?.execute(params![number, Time(at)])? == 1 {

@@ -13,7 +13,7 @@ use holdfast_protocol::id::{CorrelationId, GuestName, HostId, HostName};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{By, StoreError, WriteError};
+use super::{By, StoreError, Term, WriteError, duty};
 use crate::domain::alerting::own::{HostFacts, HubFacts};
 use crate::domain::alerting::{GuestLabels, HostOfScope};
 use crate::domain::host::HostRef;
@@ -162,6 +162,7 @@ pub trait Alerts: Send + Sync {
     /// [`StoreError`].
     async fn advance_alerts(
         &self,
+        term: &Term<duty::Alerts>,
         now: Timestamp,
         correlation: CorrelationId,
         scopes_max: u32,
@@ -185,6 +186,7 @@ pub trait Alerts: Send + Sync {
     /// [`StoreError`].
     async fn observe(
         &self,
+        term: &Term<duty::Alerts>,
         found: Vec<(Scope, Vec<ReportedCondition>)>,
         now: Timestamp,
         correlation: CorrelationId,

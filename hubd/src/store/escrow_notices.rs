@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use holdfast_protocol::id::{CorrelationId, CustomerId, HostId};
 use jiff::Timestamp;
 
-use super::StoreError;
+use super::{StoreError, Term, duty};
 
 /// A notice that is to be sent.
 #[derive(Clone, Debug)]
@@ -46,6 +46,7 @@ pub trait EscrowNotices: Send + Sync {
     /// [`StoreError`].
     async fn notice_ended(
         &self,
+        term: &Term<duty::EscrowNotices>,
         notice: &OutgoingNotice,
         end: NoticeEnd,
         at: Timestamp,

@@ -1,13 +1,15 @@
 //! The store of the hub: what is durable, whatever engine keeps it.
 //!
 //! In: typed requests of `api` and `task`. Out: what is durable. [`Store`] is the sum of one trait for each kind of
-//! thing; `sqlite` implements all of them. Four rules hold for each method, so that a second engine can implement the
+//! thing; `sqlite` implements all of them. Five rules hold for each method, so that a second engine can implement the
 //! same traits. `tests/it/store` runs the same stories on every engine:
 //!
 //! 1. It can fail, with [`StoreError`]; where the rules of `domain` may refuse, with [`WriteError`], and then nothing changed.
 //! 2. What is not there is `None`, not an error.
-//! 3. Times, ids and randomness come with the request. An engine has neither a clock nor a source of randomness.
-//! 4. It is one transaction, answered after it is durable. No name and no type refers to an engine.
+//! 3. Times, ids and randomness come with the request. An engine has neither a clock nor a source of randomness. Only the
+//!    end of a lease is judged by the database's own clock: it is the one clock that several hubs share.
+//! 4. An effect that one hub has at a time takes a [`Term`], and is held against it in its transaction.
+//! 5. It is one transaction, answered after it is durable. No name and no type refers to an engine.
 
 mod alerts;
 mod audit_heads;
@@ -16,6 +18,7 @@ mod certificates;
 mod checkin;
 mod checkin_request;
 mod desired;
+pub mod duty;
 mod enrollment_requests;
 mod escrow;
 mod escrow_notices;
@@ -27,6 +30,7 @@ mod idempotency;
 mod image_approvals;
 mod invites;
 mod jobs;
+mod leases;
 mod liveness;
 mod operators;
 mod outbox;
@@ -34,10 +38,12 @@ mod prune;
 mod release_offers;
 mod releases;
 mod renewal;
+mod replicas;
 mod restore_certificates;
 mod restore_orders;
 mod restores;
 mod rollouts;
+mod term;
 mod threads;
 mod usage;
 mod webhook;
@@ -66,6 +72,7 @@ pub use certificates::CertificateRecord;
 pub use checkin::{CheckinReply, Checkins, Update};
 pub use checkin_request::{Checkin, SectionTexts};
 pub use desired::{DesiredDocuments, Put, PutDone};
+pub use duty::Duty;
 pub use enrollment_requests::{
     Approval, EnrollmentReply, EnrollmentRequestError, EnrollmentRequests, NewEnrollmentRequest,
 };
@@ -79,6 +86,7 @@ pub use idempotency::{By, Claim};
 pub use image_approvals::{ImageApprovalDone, ImageApprovals};
 pub use invites::{InviteMade, InviteRequestError, Invites, NewInvite, RedeemError, Redemption};
 pub use jobs::{JobDone, SignedJobs, SubmitJob};
+pub use leases::Leases;
 pub use liveness::{Contacts, HostContact, LastContact};
 pub use operators::{NewOperator, OperatorError, OperatorRecord, Operators, TokenMade};
 pub use outbox::{DeliveryEnd, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, TestError};
@@ -90,12 +98,14 @@ pub use prune::{
 pub use release_offers::ReleaseOffers;
 pub use releases::{AskingHost, NewRelease, ReleaseRecord, Releases};
 pub use renewal::{RenewError, Renewal, Renewals};
+pub use replicas::{ChangedHosts, Replicas};
 pub use restore_certificates::{CertificateDelivery, RestoreCertificateError, RestoreCertificates};
 pub use restore_orders::{
     NewWithdrawal, RESTORE_ORDERS_MAX, RESTORE_ORDERS_SHOWN, RestoreOrders, WithdrawError,
 };
 pub use restores::{NewRestore, Redeemed, RestoreError, RestoreRedemption, RestoreRequestError, Restores};
 pub use rollouts::{PlanRolloutError, ROLLOUTS_MAX, Rollouts};
+pub use term::{Epoch, Fence, Grant, HolderId, LEASE, Lease, LeaseLength, RENEW_EVERY, Tenure, Term};
 pub use threads::WriterThread;
 pub use usage::{Thinned, Usage, UsageQuery};
 pub use webhook::{Outgoing, WebhookQueue};
@@ -133,12 +143,14 @@ pub trait Store:
     + Hosts
     + ImageApprovals
     + Invites
+    + Leases
     + Operators
     + Outbox
     + Pruning
     + ReleaseOffers
     + Releases
     + Renewals
+    + Replicas
     + RestoreCertificates
     + RestoreOrders
     + Restores
@@ -173,6 +185,9 @@ pub enum StoreError {
     /// The engine has ended.
     #[error("the hub is stopping")]
     Stopped,
+    /// Another hub has the duty, or nobody has.
+    #[error("this hub's term in the duty {} is over, and nothing was written: another hub goes on", .0.as_str())]
+    TermOver(Duty),
     /// The engine says no.
     #[error("the database could not {action}: look at its disk and at the hub's log")]
     Engine {

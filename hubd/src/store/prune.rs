@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
-use super::StoreError;
+use super::{StoreError, Term, duty};
 
 /// A repeat of a request comes within a day.
 pub const ANSWERS_KEPT: SignedDuration = SignedDuration::from_hours(24);
@@ -41,5 +41,5 @@ pub trait Pruning: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn prune(&self, now: Timestamp) -> Result<(), StoreError>;
+    async fn prune(&self, term: &Term<duty::Upkeep>, now: Timestamp) -> Result<(), StoreError>;
 }

@@ -18,6 +18,9 @@ const DELIVERY_WAIT: Duration = Duration::from_secs(10);
 /// The signature of the body.
 pub const SIGNATURE_HEADER: &str = "x-holdfast-signature";
 
+/// What a receiver knows a repeat by.
+pub const IDEMPOTENCY_HEADER: &str = "idempotency-key";
+
 /// Where something is sent to.
 #[derive(Clone, Debug)]
 pub struct WebhookSettings {
@@ -87,6 +90,8 @@ impl Post {
             .post(to.url.clone())
             .header(CONTENT_TYPE, "application/json")
             .header(header, number)
+            // The same for each try, whatever hub makes it.
+            .header(IDEMPOTENCY_HEADER, format!("{header}-{number}-{correlation}"))
             .header(CORRELATION_ID_HEADER, correlation.to_string())
             .header(SIGNATURE_HEADER, format!("sha256={signature}"))
             .body(body)

@@ -64,7 +64,7 @@ async fn reports(world: &World, host: &Host, sequence: u64, codes: &[ConditionCo
 /// Lets the engine do what is due after some seconds.
 async fn later(world: &World, seconds: i64) {
     let now = world.clock.advance(seconds);
-    world.store.advance_alerts(now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
+    world.store.advance_alerts(&world.term().await, now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
 }
 
 async fn list(client: &Client, query: &str) -> Vec<IncidentView> {

@@ -82,7 +82,7 @@ async fn a_customers_receiver_is_never_sent_anothers_guest() {
     let other = world.enrol("other").await;
     reports(&world, &other, &[(4, "books", "beta")]).await;
     let now = world.clock.advance(60);
-    world.store.advance_alerts(now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
+    world.store.advance_alerts(&world.term().await, now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
     let texts = |server: &Server| -> Vec<String> {
         let seen = server.seen.lock().unwrap();
         let alerts = seen.iter().flat_map(|(_, _, body)| body["alerts"].as_array().unwrap().clone());

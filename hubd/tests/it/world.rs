@@ -21,9 +21,11 @@ use hubd::artifacts::ArtifactLimits;
 use hubd::clock::{Clock, SystemClock};
 use hubd::run::{self, Start};
 use hubd::settings::{AlertSettings, Database};
-use hubd::store::SharedStore;
+use hubd::store::duty::DutyType;
+use hubd::store::{SharedStore, Term};
 use hubd::task::escrow_notice::NoticeSettings;
 use hubd::task::http_post::WebhookSettings;
+use hubd::task::leases::LeaseDesk;
 use hubd::task::reload::ReloadSource;
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{CertificateParams, KeyPair};
@@ -82,6 +84,8 @@ impl Default for Options {
 pub struct World {
     pub clock: Arc<TestClock>,
     pub store: SharedStore,
+    /// The duties of its hub.
+    pub leases: LeaseDesk,
     pub url: String,
     pub folder: PathBuf,
     pub ca_pem: String,
@@ -142,6 +146,7 @@ impl World {
             clock: clock.clone(),
         };
         let running = run::start(opened, start).await.unwrap();
+        let leases = running.leases.clone();
         let (url, ca_pem) =
             (running.public_url.as_str().to_owned(), std::fs::read_to_string(folder.join("ca.pem")).unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
@@ -150,7 +155,12 @@ impl World {
             let told = async { drop(stopped.await) };
             running.until(told).await.unwrap();
         });
-        Self { clock, store, url, folder, ca_pem, stop: Some(stop), ended: Some(ended), _temp: None }
+        Self { clock, store, leases, url, folder, ca_pem, stop: Some(stop), ended: Some(ended), _temp: None }
+    }
+
+    /// The proof that its hub has a duty.
+    pub async fn term<D: DutyType>(&self) -> Term<D> {
+        self.leases.lease().taken().await
     }
 
     /// Stops the hub and gives its folder, to be started again.

@@ -26,7 +26,7 @@ use crate::domain::host::HostRef;
 use crate::store::{
     AcknowledgeError, Acknowledgement, AlertName, AlertPicture, Alerts, AnnouncedEnd, By, HostMaintenance,
     IncidentQuery, IncidentRecord, LogFilter, LogRecord, MAINTENANCE_MAX, NewSilence, OwnFacts, SILENCES_MAX,
-    SilenceRequestError, StoreError, WriteError,
+    SilenceRequestError, StoreError, Term, WriteError, duty,
 };
 
 /// Every scope that waits becomes due.
@@ -60,12 +60,13 @@ fn is_revoked(tx: &Tx<'_>, scope: AlertScope) -> sql::Result<bool> {
 impl Alerts for Postgres {
     async fn advance_alerts(
         &self,
+        term: &Term<duty::Alerts>,
         now: Timestamp,
         correlation: CorrelationId,
         scopes_max: u32,
     ) -> Result<u32, StoreError> {
         let context = self.alerts.clone();
-        let advanced = self.write("advance alerts", move |tx| {
+        let advanced = self.write_fenced(term.fence(), "advance alerts", move |tx| {
             let sql = "SELECT scope FROM alert_scopes WHERE due <= $1 ORDER BY due LIMIT $2";
             let due = tx
                 .prepare_cached(sql)?
@@ -98,12 +99,13 @@ impl Alerts for Postgres {
 
     async fn observe(
         &self,
+        term: &Term<duty::Alerts>,
         found: Vec<(AlertScope, Vec<ReportedCondition>)>,
         now: Timestamp,
         correlation: CorrelationId,
     ) -> Result<(), StoreError> {
         let context = self.alerts.clone();
-        let observed = self.write("keep what is wrong", move |tx| {
+        let observed = self.write_fenced(term.fence(), "keep what is wrong", move |tx| {
             for (scope, conditions) in found {
                 // What was found wrong may be of before the host was revoked.
                 if is_revoked(tx, scope)? {

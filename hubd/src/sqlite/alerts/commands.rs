@@ -27,7 +27,7 @@ use crate::domain::host::HostRef;
 use crate::store::{
     AcknowledgeError, Acknowledgement, AlertName, AlertPicture, Alerts, AnnouncedEnd, By, HostMaintenance,
     IncidentQuery, IncidentRecord, LogFilter, LogRecord, MAINTENANCE_MAX, NewSilence, OwnFacts, SILENCES_MAX,
-    SilenceRequestError, StoreError, WriteError,
+    SilenceRequestError, StoreError, Term, WriteError, duty,
 };
 
 /// Every scope that waits becomes due.
@@ -67,22 +67,24 @@ fn is_revoked(tx: &Tx<'_>, scope: AlertScope) -> rusqlite::Result<bool> {
 impl Alerts for Sqlite {
     async fn advance_alerts(
         &self,
+        term: &Term<duty::Alerts>,
         now: Timestamp,
         correlation: CorrelationId,
         scopes_max: u32,
     ) -> Result<u32, StoreError> {
         let context = self.alerts.clone();
-        let advanced = self.write_within("advance alerts", Shape::Single, Scope::NoHost, move |tx| {
-            let sql = "SELECT scope FROM alert_scopes WHERE due <= ?1 ORDER BY due LIMIT ?2";
-            let due = tx
-                .prepare_cached(sql)?
-                .query_map(params![Time(now), scopes_max], |row| Ok(row.get::<_, ScopeColumn>(0)?.0))?
-                .collect::<rusqlite::Result<Vec<AlertScope>>>()?;
-            for scope in &due {
-                decide(tx, &context, *scope, &[Signal::Tick], Moment { at: now, correlation })?;
-            }
-            Ok::<_, Failed<std::convert::Infallible>>(u32::try_from(due.len()).unwrap_or(u32::MAX))
-        });
+        let advanced =
+            self.write_fenced(term.fence(), "advance alerts", Shape::Single, Scope::NoHost, move |tx| {
+                let sql = "SELECT scope FROM alert_scopes WHERE due <= ?1 ORDER BY due LIMIT ?2";
+                let due = tx
+                    .prepare_cached(sql)?
+                    .query_map(params![Time(now), scopes_max], |row| Ok(row.get::<_, ScopeColumn>(0)?.0))?
+                    .collect::<rusqlite::Result<Vec<AlertScope>>>()?;
+                for scope in &due {
+                    decide(tx, &context, *scope, &[Signal::Tick], Moment { at: now, correlation })?;
+                }
+                Ok::<_, Failed<std::convert::Infallible>>(u32::try_from(due.len()).unwrap_or(u32::MAX))
+            });
         advanced.await.map_err(StoreError::from)
     }
 
@@ -105,30 +107,32 @@ impl Alerts for Sqlite {
 
     async fn observe(
         &self,
+        term: &Term<duty::Alerts>,
         found: Vec<(AlertScope, Vec<ReportedCondition>)>,
         now: Timestamp,
         correlation: CorrelationId,
     ) -> Result<(), StoreError> {
         let context = self.alerts.clone();
-        let observed = self.write_within("keep what is wrong", Shape::Single, Scope::NoHost, move |tx| {
-            for (scope, conditions) in found {
-                // What was found wrong may be of before the host was revoked.
-                if is_revoked(tx, scope)? {
-                    continue;
+        let observed =
+            self.write_fenced(term.fence(), "keep what is wrong", Shape::Single, Scope::NoHost, move |tx| {
+                for (scope, conditions) in found {
+                    // What was found wrong may be of before the host was revoked.
+                    if is_revoked(tx, scope)? {
+                        continue;
+                    }
+                    let conditions = conditions.into_iter().map(|condition| ObservedCondition {
+                        condition,
+                        labels: alerts::label::Labels::default(),
+                    });
+                    let signal = Signal::Conditions {
+                        source: Source::Hub,
+                        conditions: conditions.collect(),
+                        completeness: Completeness::Complete,
+                    };
+                    decide(tx, &context, scope, &[signal], Moment { at: now, correlation })?;
                 }
-                let conditions = conditions.into_iter().map(|condition| ObservedCondition {
-                    condition,
-                    labels: alerts::label::Labels::default(),
-                });
-                let signal = Signal::Conditions {
-                    source: Source::Hub,
-                    conditions: conditions.collect(),
-                    completeness: Completeness::Complete,
-                };
-                decide(tx, &context, scope, &[signal], Moment { at: now, correlation })?;
-            }
-            Ok::<_, Failed<std::convert::Infallible>>(())
-        });
+                Ok::<_, Failed<std::convert::Infallible>>(())
+            });
         observed.await.map_err(StoreError::from)
     }
 

@@ -17,9 +17,10 @@ use hubd::domain::merge::IncomingReport;
 use hubd::domain::summary::Summary;
 use hubd::postgres::{Postgres, Server, Users};
 use hubd::sqlite::Sqlite;
+use hubd::store::duty::DutyType;
 use hubd::store::{
-    By, CertificateRecord, Checkin, Claim, EventFilter, Issue, NewInvite, Redemption, SectionTexts,
-    SharedStore, WriterThread,
+    By, CertificateRecord, Checkin, Claim, EventFilter, HolderId, Issue, LEASE, Lease, NewInvite, Redemption,
+    SectionTexts, SharedStore, Term, WriterThread,
 };
 use hubd::task::alerts::AlertTimer;
 use jiff::Timestamp;
@@ -29,6 +30,9 @@ use uuid::Uuid;
 
 use crate::postgres_server::fresh_database;
 use crate::world::csr;
+
+/// The hub of the stories.
+const HOLDER: HolderId = HolderId::new(Uuid::from_u128(1));
 
 pub const CORRELATION: CorrelationId = CorrelationId::new(Uuid::nil());
 
@@ -125,9 +129,28 @@ impl Fixture {
         (self.store, self._writer) = self.engine.open();
     }
 
+    /// The server of its database.
+    pub fn server(&self) -> &Server {
+        match &self.engine {
+            Engine::Postgres(server) => server,
+            Engine::Sqlite(path) => panic!("{} is a file", path.display()),
+        }
+    }
+
     /// Another hub on the same database.
     pub fn second(&self) -> (SharedStore, WriterThread) {
         self.engine.open()
+    }
+
+    /// The proof that this hub has a duty. It lasts for a story.
+    pub async fn term<D: DutyType>(&self) -> Term<D> {
+        self.lease().await.term().unwrap()
+    }
+
+    async fn lease<D: DutyType>(&self) -> Lease<D> {
+        let asked_at = tokio::time::Instant::now();
+        let grants = self.store.hold_leases(HOLDER, &[D::DUTY], LEASE).await.unwrap();
+        Lease::granted(&grants, asked_at)
     }
 
     /// The secret of an invite for the host of this number.
@@ -159,8 +182,9 @@ impl Fixture {
     }
 
     /// The timer of the alert engine, at this second.
-    pub fn timer(&self, second: i64) -> AlertTimer {
-        AlertTimer::new(self.store.clone(), Arc::new(FixedClock(at(second))), self._folder.path().to_owned())
+    pub async fn timer(&self, second: i64) -> AlertTimer {
+        let (store, lease) = (self.store.clone(), self.lease().await);
+        AlertTimer::new(store, lease, Arc::new(FixedClock(at(second))), self._folder.path().to_owned())
     }
 
     /// Kinds of the events so far, oldest first.

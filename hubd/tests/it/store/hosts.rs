@@ -173,12 +173,12 @@ pub async fn silence_is_written_down_once_and_not_over_a_later_word(fixture: Fix
     let gone = || vec![(contacts[0].clone(), Liveness::Offline)];
     // It reported between the check and the recording of its result.
     store.check_in(Checkin { at: at(600), ..checkin(host, 1, 2) }).await.unwrap().unwrap();
-    store.write_down(gone(), at(601), CORRELATION).await.unwrap();
+    store.write_down(&fixture.term().await, gone(), at(601), CORRELATION).await.unwrap();
     assert_eq!(store.host(named("box7"), at(601)).await.unwrap().unwrap().host.state, HostState::Online);
     let contacts = store.listened_to().await.unwrap();
     for second in [1300, 1305] {
         let worse = vec![(contacts[0].clone(), Liveness::Offline)];
-        store.write_down(worse, at(second), CORRELATION).await.unwrap();
+        store.write_down(&fixture.term().await, worse, at(second), CORRELATION).await.unwrap();
     }
     assert_eq!(store.host(named("box7"), at(1305)).await.unwrap().unwrap().host.state, HostState::Offline);
     assert!(store.listened_to().await.unwrap().is_empty(), "it cannot get worse");
@@ -277,9 +277,9 @@ pub async fn an_abandoned_request_and_an_old_invite_are_deleted(fixture: Fixture
     let secret = Secret::new("unused".to_owned()).hash();
     let new = NewInvite { id: InviteId::new(Uuid::from_u128(9)), host_name: "box9".parse().unwrap(), secret };
     let ends = store.create_invite(by(0), new).await.ok().unwrap().expires_at;
-    store.prune(at(2) + ENROLLMENT_REQUESTS_KEPT).await.unwrap();
+    store.prune(&fixture.term().await, at(2) + ENROLLMENT_REQUESTS_KEPT).await.unwrap();
     assert_eq!(store.enrollment_requests(None, 9).await.unwrap().len(), 2);
-    store.prune(at(3) + ENROLLMENT_REQUESTS_KEPT).await.unwrap();
+    store.prune(&fixture.term().await, at(3) + ENROLLMENT_REQUESTS_KEPT).await.unwrap();
     let left = store.enrollment_requests(None, 9).await.unwrap();
     assert_eq!(left.iter().map(|view| view.state).collect::<Vec<_>>(), [EnrollmentRequestState::Refused]);
     // An ended invite is still known as one, and later as none.
@@ -292,7 +292,7 @@ pub async fn an_abandoned_request_and_an_old_invite_are_deleted(fixture: Fixture
     };
     let ended = store.redeem(redemption(), fixture.issue()).await;
     assert!(matches!(ended, Err(WriteError::Refused(RedeemError::Invite(InviteError::Expired { .. })))));
-    store.prune(ends + INVITES_KEPT + SignedDuration::from_secs(1)).await.unwrap();
+    store.prune(&fixture.term().await, ends + INVITES_KEPT + SignedDuration::from_secs(1)).await.unwrap();
     let unknown = store.redeem(redemption(), fixture.issue()).await;
     assert!(matches!(unknown, Err(WriteError::Refused(RedeemError::Invite(InviteError::Unknown)))));
 }

@@ -11,6 +11,7 @@ mod hosts;
 mod image_rollouts;
 mod images;
 mod keys;
+mod leases;
 mod log;
 mod operators;
 pub mod quiet;
@@ -83,6 +84,12 @@ macro_rules! stories {
                 a_version_is_kept_proved_and_read_with_a_notice
                 a_host_that_asks_too_often_is_refused_and_the_count_stays
                 one_customer_who_cannot_be_reached_delays_no_other;
+            leases:
+                a_paused_holder_whose_term_ended_writes_nothing
+                epochs_rise_with_each_holder_and_never_fall
+                a_hub_s_clock_that_jumps_moves_no_lease
+                hubs_hear_hosts_together_since_one_of_them_began
+                the_first_ca_is_kept_and_another_one_is_seen;
             log:
                 an_audit_that_goes_back_or_changes_is_evidence
                 events_are_read_by_host_and_page_and_passed_on_in_order
