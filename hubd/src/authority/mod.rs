@@ -62,7 +62,8 @@ pub enum AuthorityError {
     Write(#[from] FileError),
     /// Some files of the authority are there, others are not.
     #[error(
-        "{missing} is missing while the rest of the hub's data is there: restore it from the backup; a new one would lock every enrolled box out"
+        "{missing} is missing while the rest of the hub's data is there: restore it from the backup, or copy all keys from the \
+         folder of another hub on this database; a new one would lock every enrolled box out"
     )]
     Incomplete {
         /// The missing file.

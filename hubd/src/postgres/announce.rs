@@ -1,4 +1,4 @@
-//! Announcement of commits: to this hub's tasks at once, to other hubs soon.
+//! Announcement of commits to this hub's tasks and to other hubs.
 //!
 //! In: that the writer committed something with an event. Out: a count that tasks of this hub watch, and one `NOTIFY` for
 //! all commits of a fifth of a second, in a session of its own. A commit that notifies takes a lock of the whole server, so

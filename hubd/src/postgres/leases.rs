@@ -5,19 +5,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::columns::Id;
-use super::sql::{self, Connection, params};
+use super::sql::params;
 use super::{Failed, Postgres};
 use crate::store::{Duty, Epoch, Fence, Grant, HolderId, LeaseLength, Leases, StoreError};
 
 /// A lease whose end is further away than any lease lasts is of before the clock was set back.
 const LONGEST_MS: i64 = 600_000;
-
-/// Whether the term is not over. Its holder writes at this moment, and takes turns with whoever takes leases.
-pub(super) fn holds(connection: &Connection, fence: Fence) -> sql::Result<bool> {
-    let sql = "SELECT 1 FROM hub_leases WHERE duty = $1 AND holder = $2 AND epoch = $3 AND expires_at > database_ms()";
-    let term = params![fence.duty.as_str(), Id(fence.holder.uuid()), fence.epoch.number()];
-    connection.prepare_cached(sql)?.exists(term)
-}
 
 /// A holder that comes back late, where nobody took the lease meanwhile, goes on in its epoch.
 const TAKE: &str = "

@@ -29,6 +29,7 @@ mod epochs;
 mod escrow;
 mod escrow_notices;
 mod events;
+mod fence;
 mod follower;
 mod guest_audit;
 mod host_labels;

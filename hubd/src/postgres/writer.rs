@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::announce::Announcer;
 use super::server::Server;
 use super::sql::{self, Connection};
-use super::{Failed, Postgres, Users, leases};
+use super::{Failed, Postgres, Users, fence};
 use crate::store::{Fence, StoreError, WriteError};
 
 /// Jobs that share a commit at most. The server keeps the savepoints of 64 at hand; more would slow every reader.
@@ -83,7 +83,7 @@ where
     fn run(&mut self, tx: &Tx<'_>) -> sql::Result<()> {
         let Some(work) = self.work.take() else { return Ok(()) };
         if let Some(fence) = self.fence
-            && !leases::holds(tx, fence)?
+            && !fence::holds(tx, fence)?
         {
             self.result = Some(Err(StoreError::TermOver(fence.duty).into()));
             return Ok(());

@@ -6,20 +6,13 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use super::columns::Id;
 use super::settled::Scope;
 use super::writer::Shape;
 use super::{Failed, Sqlite};
 use crate::store::{Duty, Epoch, Fence, Grant, HolderId, LeaseLength, Leases, StoreError};
-
-/// Whether the term is not over.
-pub(super) fn holds(connection: &Connection, fence: Fence) -> rusqlite::Result<bool> {
-    let sql = "SELECT 1 FROM hub_leases WHERE duty = ?1 AND holder = ?2 AND epoch = ?3 AND expires_at > 0";
-    let epoch = i64::try_from(fence.epoch.number()).unwrap_or(i64::MAX);
-    connection.prepare_cached(sql)?.exists(params![fence.duty.as_str(), Id(fence.holder.uuid()), epoch])
-}
 
 const TAKE: &str = "INSERT INTO hub_leases (duty, holder, epoch, expires_at) VALUES (?1, ?2, 1, ?3)
     ON CONFLICT (duty) DO UPDATE SET epoch = epoch + (holder <> excluded.holder), holder = excluded.holder,

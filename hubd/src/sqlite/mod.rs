@@ -24,6 +24,7 @@ mod epochs;
 mod escrow;
 mod escrow_notices;
 mod events;
+mod fence;
 mod guest_audit;
 mod host_labels;
 mod host_row;

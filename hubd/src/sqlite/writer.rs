@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::settled::{Scope, Settled, SettledHosts};
-use super::{Failed, Sqlite, leases};
+use super::{Failed, Sqlite, fence};
 use crate::store::{Fence, StoreError, WriteError};
 
 /// Jobs that share a commit at most. More would make the first wait for the last without saving anything.
@@ -116,7 +116,7 @@ where
     fn run(&mut self, tx: &Tx<'_>) -> rusqlite::Result<()> {
         let Some(work) = self.work.take() else { return Ok(()) };
         if let Some(fence) = self.fence
-            && !leases::holds(tx, fence)?
+            && !fence::holds(tx, fence)?
         {
             self.result = Some(Err(StoreError::TermOver(fence.duty).into()));
             return Ok(());

@@ -75,20 +75,22 @@ impl LeaseKeeper {
             return Ok(());
         }
         let grants = self.store.hold_leases(self.holder, &wanted, LEASE).await?;
+        let (mut taken, mut lost) = (Vec::new(), Vec::new());
         for duty in wanted {
             let Some(place) = self.tenures.get(&duty) else { continue };
             let tenure = grants.iter().find(|grant| grant.duty() == duty).map(|grant| grant.tenure(asked_at));
-            let before = place.send_replace(tenure);
-            let (had, has) = (before.map(|tenure| tenure.epoch()), tenure.map(|tenure| tenure.epoch()));
-            if had != has {
-                let (duty, epoch) = (duty.as_str(), has.map(|epoch| epoch.number()));
-                tracing::info!(
-                    action = "lease",
-                    result = if has.is_some() { "taken" } else { "lost" },
-                    duty,
-                    epoch
-                );
+            let before = place.send_replace(tenure).map(|tenure| tenure.epoch());
+            match tenure.map(|tenure| tenure.epoch()) {
+                now if now == before => {}
+                Some(epoch) => taken.push(format!("{} (epoch {})", duty.as_str(), epoch.number())),
+                None => lost.push(duty.as_str()),
             }
+        }
+        if !taken.is_empty() {
+            tracing::info!(action = "lease", result = "taken", duties = taken.join(", "));
+        }
+        if !lost.is_empty() {
+            tracing::info!(action = "lease", result = "lost", duties = lost.join(", "));
         }
         Ok(())
     }

@@ -11,9 +11,9 @@ use tokio::time::Instant;
 use crate::fault::Fault;
 use crate::fleet::{Agent, Fleet, HELD_S, Random, asked};
 use crate::hubs::Site;
-use crate::judge::{all_is_durable, at_database, watch_epochs};
+use crate::judge::{all_is_durable, at_database, patiently, watch_epochs};
 use crate::receiver::Receiver;
-use crate::world::{Client, document, until};
+use crate::world::{Client, document};
 
 const HUBS: usize = 3;
 
@@ -142,7 +142,7 @@ impl Load {
         let (from, before) = (begun.elapsed(), self.answered());
         fault.happen(&mut self.site).await;
         let goal = self.answered() + count as u64;
-        until("agents are answered again", || async { self.answered() >= goal }).await;
+        patiently("agents are answered again", || self.answered() >= goal).await;
         let compared = all_is_durable(&self.site.server, &self.fleet).await;
         let answered = self.answered() - before;
         FaultRecord { fault, from, to: begun.elapsed(), answered, compared }
@@ -201,7 +201,7 @@ async fn hubs_that_are_killed_stopped_and_cut_off_lose_nothing_and_say_nothing_t
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    let sent = tokio::time::timeout(Duration::from_secs(90), all_sent).await;
+    let sent = tokio::time::timeout(Duration::from_secs(180), all_sent).await;
     let Load { site, fleet, mut tasks, .. } = load;
     fleet.over.store(true, Ordering::Relaxed);
     let puts = puts.await.unwrap();

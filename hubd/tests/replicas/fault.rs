@@ -5,8 +5,8 @@ use std::time::Duration;
 use hubd::postgres::Server;
 
 use crate::hubs::Site;
+use crate::judge::patiently;
 use crate::postgres_server::{programs, server_folder, session_at, supervised, wait};
-use crate::world::until;
 
 /// Longer than a lease lasts.
 const PAST_THE_LEASE: Duration = Duration::from_secs(11);
@@ -59,7 +59,7 @@ impl Fault {
             }
             Self::CutCommits(count) => {
                 site.proxy.cut(count);
-                until("so many were cut", || async { site.proxy.left() == 0 }).await;
+                patiently("so many were cut", || site.proxy.left() == 0).await;
             }
             Self::CrashDatabase => {
                 let server = site.server.clone();

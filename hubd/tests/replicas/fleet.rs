@@ -1,4 +1,4 @@
-//! Agents that check in at whichever hub answers, and how far each was acknowledged.
+//! Agents that check in at whichever hub answers.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::world::{Client, Host};
 
 /// A hub that does not answer for so long is left for the next one.
-const ANSWER_WAIT: Duration = Duration::from_secs(4);
+const ANSWER_WAIT: Duration = Duration::from_secs(8);
 
 /// How long a watcher asks to be held.
 pub const HELD_S: u64 = 10;

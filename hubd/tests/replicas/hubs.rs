@@ -1,4 +1,4 @@
-//! Hub processes with the same keys on one database, each with a folder of its own.
+//! Hub processes with the same keys on one database.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;

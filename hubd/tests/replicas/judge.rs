@@ -10,6 +10,9 @@ use hubd::postgres::Server;
 use crate::fleet::Fleet;
 use crate::postgres_server::{session_at, url_of};
 
+/// Far longer than anything takes.
+const PATIENCE: Duration = Duration::from_secs(180);
+
 /// Runs a question at the database on a thread of its own.
 pub async fn at_database<T: Send + 'static>(
     server: &Server,
@@ -17,6 +20,16 @@ pub async fn at_database<T: Send + 'static>(
 ) -> T {
     let server = server.clone();
     tokio::task::spawn_blocking(move || question(&mut session_at(&server))).await.unwrap()
+}
+
+/// Waits until it holds. How long that takes on a busy machine decides nothing.
+pub async fn patiently(what: &str, mut holds: impl FnMut() -> bool) {
+    let looking = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("never {what}"));
 }
 
 /// Everything that was acknowledged is in the database. No check-in is under way meanwhile. Answers how many hosts there

@@ -1,4 +1,4 @@
-//! A socket in front of the database that can cut a session right after its COMMIT was passed on.
+//! A proxy of the database that cuts sessions after a COMMIT.
 //!
 //! The server commits, and the hub never hears of it: the outcome is unknown to it. Deliberately absent: anything about
 //! what else is in the stream.

@@ -1,4 +1,4 @@
-//! Two hubs: wakes between them, a hub that is killed, and one with other keys.
+//! Wakes, a killed hub and other keys, with two hubs.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Duties that one hub has at a time, and what hubs on one database share.
+//! Duties of one hub at a time, and rows that hubs share.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn over<T>(done: Result<T, StoreError>) -> bool {
     matches!(done, Err(StoreError::TermOver(_)))
 }
 
-pub async fn a_paused_holder_whose_term_ended_writes_nothing(fixture: Fixture) {
+pub async fn a_paused_holder_writes_nothing_after_its_term(fixture: Fixture) {
     use hubd::store::duty;
     let store = &fixture.store;
     let host = fixture.box7().await;

@@ -85,7 +85,7 @@ macro_rules! stories {
                 a_host_that_asks_too_often_is_refused_and_the_count_stays
                 one_customer_who_cannot_be_reached_delays_no_other;
             leases:
-                a_paused_holder_whose_term_ended_writes_nothing
+                a_paused_holder_writes_nothing_after_its_term
                 epochs_rise_with_each_holder_and_never_fall
                 a_hub_s_clock_that_jumps_moves_no_lease
                 hubs_hear_hosts_together_since_one_of_them_began
