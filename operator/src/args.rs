@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use holdfast_protocol::desired::Reason;
 use holdfast_protocol::filter::GuestFilter;
-use holdfast_protocol::id::{OperatorName, TargetName};
+use holdfast_protocol::id::{JobId, TargetName};
 use holdfast_protocol::job::act::{ArchiveText, VolumeText};
 use holdfast_protocol::job::stamp::Reason as JobReason;
 use holdfast_protocol::pin::Pin;
@@ -33,6 +33,7 @@ mod ends;
 mod escrow;
 mod host;
 mod order;
+mod person;
 mod release;
 mod rollout;
 mod sign;
@@ -44,6 +45,7 @@ pub use ends::EndOrNow;
 pub use escrow::EscrowCommand;
 pub use host::{ApproveArgs, HostCommand, LabelTerm, PinArgs, RestoreArgs, WindowArgs, WithdrawArgs};
 pub use order::{OneOrder, OrderArgs, OrderCommand};
+pub use person::{CustomerCommand, FieldArg, FieldArgs, OperatorCommand, TokenCommand};
 pub use release::{ManifestArgs, ReleaseCommand, VerifyArgs};
 pub use rollout::{PlanArgs, RolloutCommand};
 pub use sign::{BackupTier, KeyArgs, LossArg, SignArgs};
@@ -123,9 +125,15 @@ pub enum Command {
     /// Audit chains of hosts.
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Operators of the hub. For admins.
+    /// People of the hub: operators, viewers, customers. For admins.
     #[command(subcommand)]
     Operator(OperatorCommand),
+    /// Tokens of machines.
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Customers: who they are and how they are reached.
+    #[command(subcommand)]
+    Customer(CustomerCommand),
     /// Alerts: what is wrong now, who was notified, silences and receivers.
     #[command(subcommand)]
     Alert(AlertCommand),
@@ -133,42 +141,6 @@ pub enum Command {
     Events(EventsArgs),
     /// Watch the fleet on a whole screen: what needs a person, hosts, guests, running work.
     Top(TopArgs),
-}
-
-/// Of `holdfast operator`.
-#[derive(Debug, Subcommand)]
-pub enum OperatorCommand {
-    /// Show all operators, including revoked ones.
-    List,
-    /// Create an operator, or another token for one with the same role. The token is shown only once.
-    Add {
-        /// The name.
-        name: OperatorName,
-        /// What the operator may do.
-        #[arg(long, value_enum)]
-        role: RoleArg,
-        /// How many days the token is valid.
-        #[arg(long, value_name = "DAYS", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=3650))]
-        days: u32,
-    },
-    /// Revoke an operator: all their tokens become invalid at once.
-    Revoke {
-        /// The name.
-        name: OperatorName,
-        #[command(flatten)]
-        assume_yes: AssumeYes,
-    },
-}
-
-/// What an operator may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RoleArg {
-    /// May only read.
-    Viewer,
-    /// May invite and approve hosts, and apply desired documents.
-    Operator,
-    /// May create and revoke operators.
-    Admin,
 }
 
 /// Of `holdfast storage`.
@@ -275,6 +247,16 @@ pub enum JobCommand {
         /// The signatures of customers over the job's payload.
         #[arg(required = true, value_name = "SIGNATURE")]
         consents: Vec<PathBuf>,
+    },
+    /// Show signed jobs about guests, newest first: for customers, those about theirs.
+    Guests,
+    /// Object to a signed job that waits. Operators see it; the job goes on unless one of them signs a cancel.
+    Object {
+        /// The job's id.
+        job: JobId,
+        /// Why.
+        #[arg(long, value_name = "TEXT", value_parser = reason)]
+        reason: Reason,
     },
     /// Cancel a signed job: withdraw it from the hub, or sign a cancel when its host already has it.
     Cancel(CancelArgs),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use holdfast_protocol::audit::ChainError;
 use holdfast_protocol::enrol::InviteError;
+use holdfast_protocol::host_label::LabelError;
 use holdfast_protocol::id::{GoldenVersion, HostName, ReceiverName, TargetName, WorkOrderId};
 use holdfast_protocol::release::window::WindowError;
 use holdfast_protocol::restore_certificate::CertificateError;
@@ -219,6 +220,9 @@ pub enum HostLabelError {
     /// More windows than a host may have.
     #[error("nothing was changed")]
     Windows(#[source] WindowError),
+    /// More labels than one may have.
+    #[error("nothing was changed")]
+    Labels(#[source] LabelError),
     /// Nothing is selected.
     #[error("no host has the labels {label}, and nothing was changed: see `holdfast host list`")]
     NoHost { label: String },

@@ -244,7 +244,9 @@ impl CliError {
             ) => CONFLICT,
             Self::Withdraw(_) => USAGE,
             Self::HostLabel(HostLabelError::NoHost { .. }) => NOT_FOUND,
-            Self::HostLabel(HostLabelError::Twice { .. } | HostLabelError::Windows(_)) => USAGE,
+            Self::HostLabel(
+                HostLabelError::Twice { .. } | HostLabelError::Windows(_) | HostLabelError::Labels(_),
+            ) => USAGE,
             Self::JobDraft(JobDraftError::OtherDocument { .. } | JobDraftError::StaysBehind { .. }) => {
                 CONFLICT
             }
@@ -315,6 +317,7 @@ const fn of_code(code: ErrorCode) -> u8 {
         | ErrorCode::GenerationConflict
         | ErrorCode::GenerationJump
         | ErrorCode::IdempotencyMismatch
+        | ErrorCode::InUse
         | ErrorCode::IncidentOver
         | ErrorCode::Locked
         | ErrorCode::NameTaken => CONFLICT,

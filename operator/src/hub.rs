@@ -237,6 +237,23 @@ impl Hub {
         self.ask(mutation(self.call(Method::DELETE, path, &[]))).await
     }
 
+    /// Changes parts of a resource that is at version `seen`.
+    pub async fn patch_seen<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        seen: u64,
+        body: &impl Serialize,
+    ) -> Result<T, HubError> {
+        let call = self.call(Method::PATCH, path, &[]).header(IF_MATCH, version_tag(seen)?);
+        self.ask(self.write(mutation(call), body)?).await
+    }
+
+    /// Removes a resource that is at version `seen`.
+    pub async fn delete_seen<T: DeserializeOwned>(&self, path: &[&str], seen: u64) -> Result<T, HubError> {
+        let call = self.call(Method::DELETE, path, &[]).header(IF_MATCH, version_tag(seen)?);
+        self.ask(mutation(call)).await
+    }
+
     /// Puts a desired document over the one of generation `seen`.
     pub async fn put_desired(
         &self,
@@ -295,6 +312,10 @@ impl Hub {
             CallError::Unwritable(source) => HubError::Unwritable(source),
         }
     }
+}
+
+fn version_tag(seen: u64) -> Result<HeaderValue, HubError> {
+    HeaderValue::from_str(&format!("\"{seen}\"")).map_err(|_| HubError::Token)
 }
 
 fn mutation(call: Call<'_>) -> Call<'_> {

@@ -19,6 +19,8 @@ pub enum Method {
     Post,
     /// Sets a value. Repeating the call changes nothing.
     Put,
+    /// Changes parts of a value.
+    Patch,
     /// Takes something back.
     Delete,
 }
@@ -31,6 +33,7 @@ impl Method {
             Self::Get => "GET",
             Self::Post => "POST",
             Self::Put => "PUT",
+            Self::Patch => "PATCH",
             Self::Delete => "DELETE",
         }
     }

@@ -137,6 +137,8 @@ codes! {
     IdempotencyMismatch = "IDEMPOTENCY_MISMATCH", 422
     /// An alert that was over already: nothing was changed.
     IncidentOver = "INCIDENT_OVER", 409
+    /// Something still names it, so it is not removed.
+    InUse = "IN_USE", 409
     /// The invite is too old.
     InviteExpired = "INVITE_EXPIRED", 403
     /// The invite does not exist.

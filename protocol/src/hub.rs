@@ -1,13 +1,16 @@
 //! The hub's HTTP API as a table of calls.
 
+pub mod access;
 pub mod agent_calls;
 pub mod alert_calls;
 pub mod approval_calls;
 pub mod calls;
+pub mod customer_calls;
 pub mod openapi;
 pub mod order_calls;
 pub mod release_calls;
 pub mod rollout_calls;
+pub mod token_calls;
 pub mod tunnel_calls;
 
 use calls::Call;
@@ -22,6 +25,8 @@ pub const TABLES: &[&[Call]] = &[
     release_calls::CALLS,
     rollout_calls::CALLS,
     tunnel_calls::CALLS,
+    customer_calls::CALLS,
+    token_calls::CALLS,
 ];
 
 /// All calls.

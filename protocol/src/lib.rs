@@ -47,6 +47,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod access;
 pub mod alert;
 pub mod api;
 pub mod audit;
@@ -55,6 +56,7 @@ pub mod break_glass;
 pub mod checkin;
 pub mod code;
 pub mod condition;
+pub mod customer;
 pub mod desired;
 pub mod enrol;
 pub mod envelope;
@@ -73,9 +75,11 @@ pub mod job;
 pub mod json;
 pub mod listening;
 pub mod local;
+pub mod machine_token;
 pub mod maintenance;
 pub mod measure;
 pub mod net;
+pub mod objection;
 pub mod operation;
 pub mod operation_tries;
 pub mod operator;

@@ -18,9 +18,9 @@ fn named<T: JsonSchema>(name: &'static str) -> Named {
 #[must_use]
 pub fn all() -> Vec<Named> {
     use crate::{
-        alert, bootstrap, break_glass, checkin, desired, enrol, envelope, escrow, golden, guest_audit,
-        host_label, image_approval, local, operation, operator, release, restore, restore_certificate,
-        work_order,
+        alert, bootstrap, break_glass, checkin, customer, desired, enrol, envelope, escrow, golden,
+        guest_audit, host_label, image_approval, local, machine_token, objection, operation, operator,
+        release, restore, restore_certificate, work_order,
     };
     vec![
         named::<alert::AcknowledgeRequest>("alert-acknowledge"),
@@ -129,6 +129,16 @@ pub fn all() -> Vec<Named> {
         named::<restore_certificate::Statement>("restore-certificate-statement"),
         named::<restore_certificate::CertificateView>("restore-certificate-view"),
         named::<restore::WithdrawRequest>("withdraw-request"),
+        named::<customer::CustomerChange>("customer-change"),
+        named::<customer::CustomerView>("customer-view"),
+        named::<customer::NewCustomer>("new-customer"),
+        named::<machine_token::TokenMade>("token-made"),
+        named::<machine_token::TokenRequest>("token-request"),
+        named::<machine_token::TokenRotation>("token-rotation"),
+        named::<machine_token::TokenView>("token-view"),
+        named::<objection::GuestJobView>("guest-job"),
+        named::<objection::JobNotice>("job-notice"),
+        named::<objection::ObjectionRequest>("objection-request"),
         named::<operator::WhoAmI>("whoami"),
         named::<work_order::WorkOrderView>("work-order"),
         named::<work_order::WorkOrderDetail>("work-order-detail"),

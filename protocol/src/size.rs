@@ -72,6 +72,8 @@ macro_rules! sizes {
 sizes! {
     /// How long a work order may wait, or what it made is kept: a minute to a day, or to a month.
     OrderSeconds in 60..=2678400, "s"
+    /// How long the earlier secrets of a machine token go on after a rotation.
+    OverlapHours in 0..=720, "h"
     /// How long an operator's token lives.
     TokenDays in 1..=3650, "days"
     /// CPU cores of a guest. Proxmox accepts 1 to 8192; 512 is above any host we meet.

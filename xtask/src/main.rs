@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod advisories;
+mod authorization;
 mod bench;
 mod bench_goals;
 mod book;

@@ -7,13 +7,17 @@
 //! | --- | --- | --- |
 //! | any caller | none | `/healthz`, `/readyz`, `/v1/enroll`, `/v1/enrollment-requests`, `/v1/restore` |
 //! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…`, `/v1/agent/replacement`, `/v1/agent/restore-certificates`, `/v1/agent/guest-audit`, `/v1/agent/release-offer`, `/v1/agent/releases…`, `/v1/agent/artifacts…` |
-//! | operators | bearer token | all other `/v1/…` |
+//! | people and machines | bearer token, and the role and scope that the call's table states | all other `/v1/…` |
+//!
+//! `authorize` decides before any handler, by the tables of `holdfast_protocol::hub`.
 
 mod alerts;
 mod artifacts;
 mod auth;
+mod authorize;
 mod body;
 mod checkin;
+mod customers;
 mod desired;
 mod downloads;
 mod enrol;
@@ -22,6 +26,7 @@ mod escrow;
 mod events;
 mod file_body;
 mod guest_audit;
+mod guest_jobs;
 mod guests;
 mod health;
 mod host_labels;
@@ -40,6 +45,7 @@ mod releases;
 mod restore;
 mod restore_certificates;
 mod rollouts;
+mod tokens;
 mod turns;
 mod usage;
 mod usage_inbox;
@@ -184,9 +190,12 @@ impl Default for ConcurrencyLimits {
 }
 
 pub fn router(hub: Arc<Hub>) -> Router {
+    // Nearer to the handlers than the limits of concurrency: whoever has no token waits, too.
+    let authorized = || middleware::from_fn_with_state(Arc::clone(&hub), authorize::authorize);
     let agents = Router::new()
         .route("/v1/agent/checkin", post(checkin::check_in))
-        .route("/v1/renew", post(enrol::renew));
+        .route("/v1/renew", post(enrol::renew))
+        .layer(authorized());
     let escrow = Router::new()
         .route("/v1/agent/replacement", post(restore::replacement))
         .route("/v1/agent/restore-certificates", put(restore_certificates::put))
@@ -201,6 +210,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/agent/escrow/versions/{number}", get(escrow::show))
         .route("/v1/agent/escrow/versions/{number}/proof", get(escrow::prove))
         .route("/v1/agent/escrow/versions/{number}/opened", post(escrow::opened))
+        .layer(authorized())
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::agents));
     let strangers = Router::new()
         .route("/healthz", get(health::healthz))
@@ -209,6 +219,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/enroll", post(enrol::enrol))
         .route("/v1/enrollment-requests", post(enrollment_requests::submit))
         .route("/v1/restore", post(restore::redeem))
+        .layer(authorized())
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::strangers));
     let operators = Router::new()
         .route("/v1/whoami", get(auth::whoami))
@@ -255,11 +266,19 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/rollouts/{number}/resume", post(rollouts::resume))
         .route("/v1/rollouts/{number}/abort", post(rollouts::abort))
         .route("/v1/events", get(events::list))
+        .route("/v1/customers", get(customers::list).post(customers::add))
+        .route("/v1/customers/{customer}", customers::one())
+        .route("/v1/jobs", get(guest_jobs::list))
+        .route("/v1/jobs/{job}/objection", post(guest_jobs::object))
+        .route("/v1/tokens", get(tokens::list).post(tokens::create))
+        .route("/v1/tokens/{name}/rotate", post(tokens::rotate))
+        .route("/v1/tokens/{name}/revoke", post(tokens::revoke))
         .route("/metrics", get(metrics::show))
         .merge(alerts::routes())
+        .layer(authorized())
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::operators));
     // An upload has its own limits: of number, of silence and of time.
-    let uploads = Router::new().route("/v1/artifacts/{sha256}", put(artifacts::put));
+    let uploads = Router::new().route("/v1/artifacts/{sha256}", put(artifacts::put)).layer(authorized());
     agents
         .merge(uploads)
         .merge(escrow)

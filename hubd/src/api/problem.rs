@@ -2,6 +2,7 @@
 
 use alerts::silence::SilenceError;
 use axum::response::{IntoResponse, Response};
+use holdfast_protocol::access::GrantError;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredError;
 use holdfast_protocol::envelope::ErrorBody;
@@ -27,9 +28,9 @@ use crate::domain::rollout::action::ActionError;
 use crate::domain::work_order::WorkOrderError;
 use crate::store::OperatorError;
 use crate::store::{
-    AcknowledgeError, EnrollmentRequestError, EscrowError, InviteRequestError, PlanRolloutError, RedeemError,
-    RenewError, RestoreCertificateError, RestoreError, RestoreRequestError, SilenceRequestError, StoreError,
-    TestError, WithdrawError, WriteError,
+    AcknowledgeError, CustomerError, EnrollmentRequestError, EscrowError, InviteRequestError,
+    MachineTokenError, ObjectionError, PlanRolloutError, RedeemError, RenewError, RestoreCertificateError,
+    RestoreError, RestoreRequestError, SilenceRequestError, StoreError, TestError, WithdrawError, WriteError,
 };
 
 /// The value of `Retry-After`, for the error codes that carry one.
@@ -302,7 +303,7 @@ impl From<RestoreError> for ApiError {
 impl From<OperatorError> for ApiError {
     fn from(error: OperatorError) -> Self {
         let code = match error {
-            OperatorError::Taken { .. } => ErrorCode::NameTaken,
+            OperatorError::Taken { .. } | OperatorError::Machine { .. } => ErrorCode::NameTaken,
             OperatorError::LastAdmin { .. } => ErrorCode::PreconditionFailed,
             OperatorError::Unknown { .. } => ErrorCode::NotFound,
         };
@@ -368,6 +369,49 @@ impl From<PutError> for ApiError {
             problem = problem.with("path", path);
         }
         problem.into()
+    }
+}
+
+impl From<GrantError> for ApiError {
+    fn from(error: GrantError) -> Self {
+        match error {
+            GrantError::CustomerMissing => Self::new(ErrorCode::Range, error.to_string()),
+        }
+    }
+}
+
+impl From<CustomerError> for ApiError {
+    fn from(error: CustomerError) -> Self {
+        let code = match error {
+            CustomerError::Taken { .. } => ErrorCode::NameTaken,
+            CustomerError::TooMany => ErrorCode::Quota,
+            CustomerError::Unknown { .. } | CustomerError::OnlyNamed { .. } => ErrorCode::NotFound,
+            CustomerError::Moved { .. } => ErrorCode::PreconditionFailed,
+            CustomerError::Labels(_) => ErrorCode::Range,
+            CustomerError::InUse { .. } => ErrorCode::InUse,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<ObjectionError> for ApiError {
+    fn from(error: ObjectionError) -> Self {
+        let code = match error {
+            ObjectionError::Late { .. } => ErrorCode::UnderWay,
+            ObjectionError::TooMany => ErrorCode::Quota,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<MachineTokenError> for ApiError {
+    fn from(error: MachineTokenError) -> Self {
+        let code = match error {
+            MachineTokenError::Taken { .. } => ErrorCode::NameTaken,
+            MachineTokenError::TooMany { .. } | MachineTokenError::TooManySecrets { .. } => ErrorCode::Quota,
+            MachineTokenError::Unknown { .. } => ErrorCode::NotFound,
+        };
+        Self::new(code, error.to_string())
     }
 }
 

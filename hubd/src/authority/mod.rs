@@ -40,6 +40,9 @@ const CA_DAYS: i64 = 3650;
 /// Every operator's token starts with this, so that one can be found where it should not be.
 pub const OPERATOR_TOKEN_PREFIX: &str = "hfo_";
 
+/// What tokens of machines begin with.
+pub const MACHINE_TOKEN_PREFIX: &str = "hfm_";
+
 /// The hub's authority, opened.
 pub struct Authority {
     ca_pem: String,
@@ -140,6 +143,14 @@ impl Authority {
         let of_operators = [&b"operator's token"[..], number.as_bytes()].concat();
         let tag = hmac::sign(&self.seed, &of_operators);
         Secret::new(format!("{OPERATOR_TOKEN_PREFIX}{}", hex::encode(tag)))
+    }
+
+    /// The same of a machine's token.
+    #[must_use]
+    pub fn machine_token(&self, number: Uuid) -> Secret {
+        let of_machines = [&b"machine's token"[..], number.as_bytes()].concat();
+        let tag = hmac::sign(&self.seed, &of_machines);
+        Secret::new(format!("{MACHINE_TOKEN_PREFIX}{}", hex::encode(tag)))
     }
 }
 

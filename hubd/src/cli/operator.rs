@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
+use holdfast_protocol::access::{AccessScope, Grant};
 use holdfast_protocol::id::CorrelationId;
 use uuid::Uuid;
 
@@ -57,8 +58,9 @@ async fn command_on(store: &SharedStore, command: OperatorCommand) -> anyhow::Re
             let token = new_token().context("the system gives no random bytes")?;
             let expires_at =
                 now.checked_add(days(life)).context("the clock is beyond what can be written")?;
-            let role = role.into();
-            let new = NewOperator { name, role, token: token.hash(), expires_at, at: now, correlation };
+            // Scopes are given over the API, by people who have them.
+            let grant = Grant::new(role.into(), AccessScope::Everything {})?;
+            let new = NewOperator { name, grant, token: token.hash(), expires_at, at: now, correlation };
             store.add_operator(new).await.map_err(explain)?;
             // The one place where a token is shown, this once.
             writeln!(out, "{}", token.expose())?;
@@ -73,7 +75,7 @@ async fn command_on(store: &SharedStore, command: OperatorCommand) -> anyhow::Re
                     (None, Some(at)) if at > now => format!("token until {at}"),
                     (None, _) => "no token".to_owned(),
                 };
-                writeln!(out, "{}\t{:?}\t{state}", operator.name, operator.role)?;
+                writeln!(out, "{}\t{}\t{state}", operator.name, operator.grant)?;
             }
         }
     }

@@ -25,6 +25,12 @@ kinds! {
     AgentFarewell = "agent_farewell"
     /// The audit of a host does not continue from what was seen of it.
     AuditChainBroken = "audit_chain_broken"
+    /// An operator added a customer.
+    CustomerAdded = "customer_added"
+    /// An operator changed a customer.
+    CustomerChanged = "customer_changed"
+    /// An operator removed a customer.
+    CustomerRemoved = "customer_removed"
     /// An operator put a desired document.
     DesiredChanged = "desired_changed"
     /// The agent would not take a desired document.
@@ -73,6 +79,8 @@ kinds! {
     JobCancelled = "job_cancelled"
     /// A signed job came to nothing.
     JobFailed = "job_failed"
+    /// A customer objects to a signed job, or an operator does for them.
+    JobObjected = "job_objected"
     /// An operator left a signed job for a host.
     JobQueued = "job_queued"
     /// A host would not take a signed job.
@@ -107,14 +115,20 @@ kinds! {
     ReleasePut = "release_put"
     /// An operator took such an invite's order back.
     RestoreWithdrawn = "restore_withdrawn"
-    /// A customer could not be notified of a read.
+    /// A customer could not be notified of a read or a job.
     NoticeGivenUp = "notice_given_up"
-    /// A customer was notified of a read.
+    /// A customer was notified of a read or a job.
     NoticeSent = "notice_sent"
     /// An operator was made.
     OperatorAdded = "operator_added"
     /// An operator was removed.
     OperatorRevoked = "operator_revoked"
+    /// Somebody made a token for a machine.
+    TokenCreated = "token_created"
+    /// A token got another secret.
+    TokenRotated = "token_rotated"
+    /// All secrets of a token ended.
+    TokenRevoked = "token_revoked"
     /// An operator ordered something from a host.
     WorkOrdered = "work_ordered"
     /// An operator asked for an order to be taken back.

@@ -38,6 +38,7 @@ pub mod event;
 pub mod host;
 pub mod identity;
 pub mod image_approval;
+pub mod job_notice;
 pub mod job_queue;
 pub mod known_origins;
 pub mod merge;

@@ -14,6 +14,7 @@
 //! change of another and no transaction is lost to a conflict (`docs/adr/0113`). Deliberately absent: policy, and memory of
 //! hosts between requests. Which SQL belongs to which thing is one file each.
 
+mod access;
 mod alerts;
 mod audit_heads;
 mod authenticated_host;
@@ -21,6 +22,7 @@ mod certificates;
 mod checkin;
 mod columns;
 mod contacts;
+mod customers;
 mod desired;
 mod enrollment_requests;
 mod epochs;
@@ -28,6 +30,7 @@ mod escrow;
 mod escrow_notices;
 mod events;
 mod guest_audit;
+mod guest_jobs;
 mod host_labels;
 mod host_row;
 mod hosts;
@@ -36,6 +39,8 @@ mod image_approvals;
 mod invites;
 mod jobs;
 mod liveness;
+mod machine_tokens;
+mod objections;
 mod operators;
 mod prune;
 mod readers;

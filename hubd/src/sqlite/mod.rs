@@ -11,6 +11,7 @@
 //!
 //! Deliberately absent: policy. Which SQL belongs to which thing is one file each.
 
+mod access;
 mod alerts;
 mod audit_heads;
 mod authenticated_host;
@@ -18,6 +19,7 @@ mod certificates;
 mod checkin;
 
 mod columns;
+mod customers;
 mod desired;
 mod enrollment_requests;
 mod epochs;
@@ -25,6 +27,7 @@ mod escrow;
 mod escrow_notices;
 mod events;
 mod guest_audit;
+mod guest_jobs;
 mod host_labels;
 mod host_row;
 mod hosts;
@@ -33,6 +36,8 @@ mod image_approvals;
 mod invites;
 mod jobs;
 mod liveness;
+mod machine_tokens;
+mod objections;
 mod operators;
 mod prune;
 mod readers;

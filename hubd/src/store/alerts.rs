@@ -8,6 +8,7 @@ use alerts::signal::Maintenance;
 use alerts::silence::{Silence, SilenceError, SilenceId};
 use alerts::state::ScopeState;
 use async_trait::async_trait;
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::condition::{ConditionCode, ConditionText, ReportedCondition, Severity};
 use holdfast_protocol::id::{CorrelationId, GuestName, HostId, HostName};
 use jiff::Timestamp;
@@ -199,6 +200,20 @@ pub trait Alerts: Send + Sync {
         query: IncidentQuery,
         after: Option<IncidentId>,
         limit: u32,
+    ) -> Result<Vec<IncidentRecord>, StoreError> {
+        self.incidents_within(AccessScope::Everything {}, query, after, limit).await
+    }
+
+    /// The same of incidents on hosts within a scope, or of guests of its customer.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn incidents_within(
+        &self,
+        scope: AccessScope,
+        query: IncidentQuery,
+        after: Option<IncidentId>,
+        limit: u32,
     ) -> Result<Vec<IncidentRecord>, StoreError>;
 
     /// Of these names, those that nothing has that is reported, or in a document.
@@ -217,7 +232,20 @@ pub trait Alerts: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn alert_log(&self, filter: LogFilter, limit: u32) -> Result<Vec<LogRecord>, StoreError>;
+    async fn alert_log(&self, filter: LogFilter, limit: u32) -> Result<Vec<LogRecord>, StoreError> {
+        self.alert_log_within(AccessScope::Everything {}, filter, limit).await
+    }
+
+    /// The same within a scope. Of a customer's incidents only those are found that are kept.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn alert_log_within(
+        &self,
+        scope: AccessScope,
+        filter: LogFilter,
+        limit: u32,
+    ) -> Result<Vec<LogRecord>, StoreError>;
 
     /// Writes down that an operator knows of an incident, or does not any more.
     ///

@@ -15,12 +15,14 @@ mod bounds;
 mod certificates;
 mod checkin;
 mod checkin_request;
+mod customers;
 mod desired;
 mod enrollment_requests;
 mod escrow;
 mod escrow_notices;
 mod events;
 mod guest_audit;
+mod guest_jobs;
 mod host_labels;
 mod hosts;
 mod idempotency;
@@ -28,6 +30,8 @@ mod image_approvals;
 mod invites;
 mod jobs;
 mod liveness;
+mod machine_tokens;
+mod object_facts;
 mod operators;
 mod outbox;
 mod prune;
@@ -65,14 +69,16 @@ pub use bounds::{
 pub use certificates::CertificateRecord;
 pub use checkin::{CheckinReply, Checkins, Update};
 pub use checkin_request::{Checkin, SectionTexts};
+pub use customers::{CUSTOMERS_MAX, CustomerError, CustomerUse, Customers};
 pub use desired::{DesiredDocuments, Put, PutDone};
 pub use enrollment_requests::{
     Approval, EnrollmentReply, EnrollmentRequestError, EnrollmentRequests, NewEnrollmentRequest,
 };
 pub use escrow::{EscrowCaller, EscrowError, EscrowSelector, Escrows};
-pub use escrow_notices::{EscrowNotices, NoticeEnd, OutgoingNotice};
+pub use escrow_notices::{EscrowNotices, NoticeEnd, NoticeSubject, OutgoingNotice, ended_event};
 pub use events::{EventFilter, Events};
 pub use guest_audit::{AuditDelivery, GuestAudits, RECORDS_PER_GUEST, RECORDS_PER_HOST};
+pub use guest_jobs::{GuestJobs, OBJECTIONS_MAX, ObjectionError};
 pub use host_labels::HostLabelling;
 pub use hosts::{HostRecord, Hosts};
 pub use idempotency::{By, Claim};
@@ -80,6 +86,11 @@ pub use image_approvals::{ImageApprovalDone, ImageApprovals};
 pub use invites::{InviteMade, InviteRequestError, Invites, NewInvite, RedeemError, Redemption};
 pub use jobs::{JobDone, SignedJobs, SubmitJob};
 pub use liveness::{Contacts, HostContact, LastContact};
+pub use machine_tokens::{
+    MachineRecord, MachineTokenError, MachineTokens, NewMachineToken, NewSecret, SECRETS_MAX, SecretMade,
+    TOKENS_PER_MAKER_MAX, USE_WRITTEN_S,
+};
+pub use object_facts::{ObjectRef, Objects};
 pub use operators::{NewOperator, OperatorError, OperatorRecord, Operators, TokenMade};
 pub use outbox::{DeliveryEnd, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, TestError};
 pub use prune::{
@@ -123,16 +134,20 @@ pub trait Store:
     + AuditHeads
     + Checkins
     + Contacts
+    + Customers
     + DesiredDocuments
     + EnrollmentRequests
     + EscrowNotices
     + Escrows
     + Events
     + GuestAudits
+    + GuestJobs
     + HostLabelling
     + Hosts
     + ImageApprovals
     + Invites
+    + MachineTokens
+    + Objects
     + Operators
     + Outbox
     + Pruning

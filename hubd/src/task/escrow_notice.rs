@@ -18,7 +18,7 @@ use super::{Rest, rest};
 use crate::clock::Clock;
 use crate::domain::escrow_notice::Recipients;
 use crate::domain::retry::{AfterFailure, after};
-use crate::store::{NoticeEnd, OutgoingNotice, SharedStore, StoreError};
+use crate::store::{NoticeEnd, NoticeSubject, OutgoingNotice, SharedStore, StoreError};
 
 /// How long a notice is tried. A read matters for longer than an event does.
 const TRIED_FOR: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -120,6 +120,10 @@ impl Notifier {
             None => Err("the settings name no address for this customer any more".to_owned()),
         };
         let now = self.clock.now();
+        // A job does not wait for the settings to change, so operators hear at once that nobody was notified.
+        if notice.subject == NoticeSubject::Job && self.settings.of(&notice.customer).is_none() {
+            return self.store.notice_ended(notice, NoticeEnd::GivenUp, now).await;
+        }
         let Err(why) = told else {
             self.failed.remove(&notice.customer);
             return self.store.notice_ended(notice, NoticeEnd::Sent, now).await;

@@ -10,10 +10,12 @@
 
 mod alertmanager;
 mod alerts;
+mod authorization;
 mod certificates;
 mod channels;
 mod checkin;
 mod csr;
+mod customer_resources;
 mod customers;
 mod database_check;
 mod deadman;
@@ -54,6 +56,7 @@ mod slow_receivers;
 mod store;
 mod strangers;
 mod tls;
+mod tokens;
 mod webhook;
 mod work_orders;
 mod world;

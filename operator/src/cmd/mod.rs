@@ -5,12 +5,14 @@ mod approval;
 pub mod approve;
 pub mod audit;
 mod certificate;
+mod customer;
 mod desired;
 pub mod escrow;
 mod events;
 pub mod golden;
 mod guest;
 pub mod guest_audit;
+mod guest_job;
 mod host;
 mod host_label;
 mod image_builds;
@@ -27,6 +29,7 @@ pub mod seal;
 mod sign;
 mod silence;
 mod storage;
+mod token;
 mod top;
 pub mod tunnel_token;
 mod watch;
@@ -85,6 +88,8 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
             audit::run(&file, host.as_deref().map(|host| (host, &hub)), screen).await
         }
         Command::Operator(command) => operator::run(command, &hub, screen).await,
+        Command::Token(command) => token::run(command, &hub, screen).await,
+        Command::Customer(command) => customer::run(command, &hub, screen).await,
         Command::Alert(command) => alert::run(command, &hub, screen).await,
         Command::Top(args) => top::run(args, &hub, screen).await,
         Command::Events(args) => events::run(&args, &hub, screen).await,

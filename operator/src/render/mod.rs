@@ -8,12 +8,14 @@ pub mod audit;
 pub mod builds;
 pub mod certificate;
 mod condition;
+pub mod customer;
 pub mod desired;
 pub mod escrow;
 pub mod event;
 pub mod explanation;
 pub mod golden;
 pub mod guest;
+pub mod guest_job;
 mod hardware;
 #[cfg(test)]
 mod hardware_tests;
@@ -24,6 +26,8 @@ pub mod login;
 pub mod mute;
 pub mod operator;
 pub mod order;
+#[cfg(test)]
+mod person_tests;
 pub mod protection;
 pub mod receiver;
 pub mod release;
@@ -35,6 +39,7 @@ pub mod sparkline;
 pub mod storage;
 mod table;
 mod time;
+pub mod token;
 mod tunnels;
 mod updates;
 

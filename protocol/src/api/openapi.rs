@@ -96,6 +96,7 @@ pub(crate) const fn method(method: Method) -> &'static str {
         Method::Get => "get",
         Method::Post => "post",
         Method::Put => "put",
+        Method::Patch => "patch",
         Method::Delete => "delete",
     }
 }

@@ -5,6 +5,7 @@ use alerts::incident::{IncidentId, Scope as AlertScope, Source};
 use alerts::signal::{Completeness, Maintenance, ObservedCondition};
 use alerts::silence::{Silence, SilenceId};
 use async_trait::async_trait;
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::condition::ReportedCondition;
 use holdfast_protocol::id::{CorrelationId, HostId};
 use holdfast_protocol::operator::HostState;
@@ -13,7 +14,7 @@ use jiff::Timestamp;
 use super::super::columns::{Id, Time};
 use super::super::events::emit;
 use super::super::host_row::find;
-use super::super::sql::{self, OptionalExtension as _, params};
+use super::super::sql::{self, Connection, OptionalExtension as _, params};
 use super::super::writer::Tx;
 use super::super::{Failed, Postgres};
 use super::decide::{Moment, current_silences, decide, host_of_scope};
@@ -125,13 +126,15 @@ impl Alerts for Postgres {
         observed.await.map_err(StoreError::from)
     }
 
-    async fn incidents(
+    async fn incidents_within(
         &self,
+        within: AccessScope,
         query: IncidentQuery,
         after: Option<IncidentId>,
         limit: u32,
     ) -> Result<Vec<IncidentRecord>, StoreError> {
-        self.read("list incidents", move |connection| incidents::list(connection, &query, after, limit)).await
+        let list = move |connection: &Connection| incidents::list(connection, &within, &query, after, limit);
+        self.read("list incidents", list).await
     }
 
     async fn unknown_names(&self, names: Vec<AlertName>) -> Result<Vec<AlertName>, StoreError> {
@@ -142,8 +145,14 @@ impl Alerts for Postgres {
         self.read("read an incident", move |connection| incidents::one(connection, id)).await
     }
 
-    async fn alert_log(&self, filter: LogFilter, limit: u32) -> Result<Vec<LogRecord>, StoreError> {
-        self.read("read the log of alerts", move |connection| incidents::log(connection, filter, limit)).await
+    async fn alert_log_within(
+        &self,
+        within: AccessScope,
+        filter: LogFilter,
+        limit: u32,
+    ) -> Result<Vec<LogRecord>, StoreError> {
+        let log = move |connection: &Connection| incidents::log(connection, &within, filter, limit);
+        self.read("read the log of alerts", log).await
     }
 
     async fn acknowledge(

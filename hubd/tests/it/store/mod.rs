@@ -13,6 +13,7 @@ mod images;
 mod keys;
 mod log;
 mod operators;
+mod persons;
 pub mod quiet;
 mod releases;
 mod restore_certificates;
@@ -92,6 +93,12 @@ macro_rules! stories {
                 a_repeat_with_the_same_key_is_the_same_answer
                 a_refusal_in_a_shared_commit_undoes_itself_alone
                 tokens_end_and_the_last_admin_stays;
+            persons:
+                a_scope_is_kept_with_its_person_and_decides_who_is_the_last_admin
+                lists_are_narrowed_to_a_scope
+                a_customer_is_added_changed_and_removed_when_nothing_names_it
+                a_machine_token_is_rotated_with_an_overlap_and_ends_at_once
+                a_customer_hears_of_a_destructive_job_and_objects_while_it_waits;
             quiet:
                 a_quiet_host_is_heard_of_by_all_who_ask
                 a_quiet_host_gets_a_new_document_with_its_next_check_in
