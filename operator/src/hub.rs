@@ -136,6 +136,13 @@ pub struct Hub {
     correlation: CorrelationId,
 }
 
+impl HubError {
+    /// Whether the hub refuses the caller's role or scope.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Refused { problem, .. } if problem.code == ErrorCode::Forbidden)
+    }
+}
+
 impl Hub {
     /// Prepares to speak to a hub. Nothing is sent yet. Every call carries the correlation id.
     pub fn new(
@@ -178,6 +185,18 @@ impl Hub {
             Ok(found) => Ok(Some(found)),
             Err(HubError::Refused { problem, .. }) if problem.code == ErrorCode::NotFound => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Reads one resource that may not exist, or that the caller may not read: a customer has no hosts.
+    pub async fn find_permitted<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<Option<T>, HubError> {
+        match self.find_with(path, query).await {
+            Err(error) if error.is_forbidden() => Ok(None),
+            other => other,
         }
     }
 

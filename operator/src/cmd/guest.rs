@@ -130,7 +130,7 @@ fn called(guest: &str) -> Option<GuestFilter> {
 async fn usage(hub: &Hub, on_host: &OnHost, span: UsageSpan) -> Result<Option<UsageSeries>, CliError> {
     let Some(uid) = on_host.guest.uid else { return Ok(None) };
     let (uid, path) = (uid.to_string(), ["v1", "hosts", on_host.host.as_str(), "usage"]);
-    Ok(hub.find_with(&path, &[("guest", &uid), ("span", span.as_str())]).await?)
+    Ok(hub.find_permitted(&path, &[("guest", &uid), ("span", span.as_str())]).await?)
 }
 
 fn is_called(on_host: &OnHost, name: &str) -> bool {
