@@ -164,7 +164,10 @@ impl Grant {
 
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}", self.role.as_str(), self.scope)
+        match (self.role, &self.scope) {
+            (Role::Customer, AccessScope::Customer { customer }) => write!(f, "customer of {customer}"),
+            (role, scope) => write!(f, "{} of {scope}", role.as_str()),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
-//! The page of who may call what (`docs/authorization.md`), read from the tables of calls.
+//! The page of who may call what (`docs/authorization.md`).
 //!
-//! In: the calls of the hub with what each needs. Out: one row for each call and one column for each role and scope. The
+//! In: the calls of the hub with what each needs, from their tables. Out: one row for each call and one column for each role and scope. The
 //! hub's tests read the page and make each of its requests over HTTP.
 
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Authentication: agents by certificate, people and machines by bearer token.
+//! Authentication: agents by certificate, persons and machines by bearer token.
 //!
 //! A token is looked up by its hash at every request, so a revocation takes effect at the next one. What the caller may do
 //! is decided in `authorize`.

@@ -1,4 +1,4 @@
-//! `holdfast job guests` and `holdfast job object`: signed jobs as customers see them.
+//! Signed jobs as customers see them: `holdfast job guests` and `object`.
 
 use holdfast_protocol::objection::{GuestJobView, ObjectionRequest};
 
