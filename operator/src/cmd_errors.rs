@@ -14,6 +14,8 @@ use holdfast_seal::{OpenError, SealError};
 use restore_certificate::KeyError;
 use restore_certificate::verify::VerifyError;
 
+use crate::args::FieldTermError;
+
 /// Why a file does not prove anything.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
@@ -241,4 +243,20 @@ pub enum OrderError {
         "order {order} of {host} has not ended after {seconds} s; it continues: see `holdfast order show {host} {order}`"
     )]
     TimedOut { host: String, order: WorkOrderId, seconds: u64 },
+}
+
+/// Why a part of a document is not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum PartCommandError {
+    /// Fields that cannot all be set.
+    #[error("the fields cannot be set, and nothing was changed: {0}")]
+    Fields(FieldTermError),
+    /// A part without a name.
+    #[error("{} has no `name`, so nothing was changed: add it", path.display())]
+    NoName { path: PathBuf },
+    /// Neither a judgement nor a change came back.
+    #[error(
+        "the hub's answer is not of this version, and nothing else was sent: use holdfast of the hub's release line"
+    )]
+    NotJudged,
 }

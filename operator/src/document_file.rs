@@ -21,6 +21,8 @@ use holdfast_protocol::protection::BackupPolicy;
 use holdfast_protocol::size::{AlarmSeconds, BackupAgeHours, ObserveSeconds, PollSeconds};
 use holdfast_protocol::storage::StorageTarget;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// The poll interval when neither file nor hub has one.
 const POLL_SECONDS: u32 = 30;
@@ -120,6 +122,15 @@ impl DocumentFileError {
 
 /// Reads a file; `-` is standard input.
 pub fn read(path: &Path) -> Result<DocumentFile, DocumentFileError> {
+    parse(path, &bytes(path)?)
+}
+
+/// Reads one part of a document from a file. The hub checks its form.
+pub fn part(path: &Path) -> Result<Value, DocumentFileError> {
+    parse(path, &bytes(path)?)
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, DocumentFileError> {
     let unread = |source| DocumentFileError::Read { path: path.to_owned(), source };
     // One byte more than the limit is read, so that a longer file is detected.
     let bound = u64::try_from(DOCUMENT_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
@@ -129,10 +140,10 @@ pub fn read(path: &Path) -> Result<DocumentFile, DocumentFileError> {
     } else {
         std::fs::File::open(path).map_err(unread)?.take(bound).read_to_end(&mut bytes).map_err(unread)?;
     }
-    parse(path, &bytes)
+    Ok(bytes)
 }
 
-fn parse(path: &Path, bytes: &[u8]) -> Result<DocumentFile, DocumentFileError> {
+fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, DocumentFileError> {
     if path.extension().is_some_and(|extension| extension == "toml") && bytes.len() <= DOCUMENT_BYTES_MAX {
         let text =
             std::str::from_utf8(bytes).map_err(|_| DocumentFileError::NotText { path: path.to_owned() })?;
@@ -216,7 +227,7 @@ mod tests {
 
     #[test]
     fn missing_parts_come_from_the_hub_or_are_generated() {
-        let draft = || parse(Path::new("x.toml"), TOML.as_bytes()).unwrap();
+        let draft = || parse::<DocumentFile>(Path::new("x.toml"), TOML.as_bytes()).unwrap();
         let first = draft().complete(None, Generation::NONE, || uid(1)).unwrap();
         assert_eq!(first.document().generation, Generation::new(1));
         assert_eq!((first.guests()[0].uid, first.document().poll_interval_s.get()), (uid(1), 30));
@@ -229,10 +240,17 @@ mod tests {
 
     #[test]
     fn json_and_toml_are_equivalent() {
-        let toml =
-            parse(Path::new("x.toml"), TOML.as_bytes()).unwrap().complete(None, Generation::NONE, || uid(1));
+        let toml = parse::<DocumentFile>(Path::new("x.toml"), TOML.as_bytes()).unwrap().complete(
+            None,
+            Generation::NONE,
+            || uid(1),
+        );
         let json = serde_json::to_vec(toml.as_ref().unwrap().document()).unwrap();
-        let back = parse(Path::new("x.json"), &json).unwrap().complete(None, Generation::NONE, || uid(2));
+        let back = parse::<DocumentFile>(Path::new("x.json"), &json).unwrap().complete(
+            None,
+            Generation::NONE,
+            || uid(2),
+        );
         assert_eq!(toml.unwrap().numbered(), back.unwrap().numbered());
     }
 
@@ -247,11 +265,11 @@ mod tests {
             ("x.json", "{}".to_owned(), "missing field `guests`"),
         ];
         for (path, text, words) in cases {
-            let message = chain(&parse(Path::new(path), text.as_bytes()).unwrap_err());
+            let message = chain(&parse::<DocumentFile>(Path::new(path), text.as_bytes()).unwrap_err());
             assert!(message.contains(words), "{words}: {message}");
         }
         let twice = format!("{TOML}{TOML}");
-        let error = parse(Path::new("x.toml"), twice.as_bytes())
+        let error = parse::<DocumentFile>(Path::new("x.toml"), twice.as_bytes())
             .unwrap()
             .complete(None, Generation::NONE, {
                 let mut n = 0;

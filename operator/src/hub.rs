@@ -130,6 +130,14 @@ const fn next_step(code: ErrorCode) -> &'static str {
     }
 }
 
+/// Where a change goes, and over which generation.
+pub struct Change<'a> {
+    pub method: Method,
+    pub path: &'a [&'a str],
+    pub query: &'a [(&'a str, &'a str)],
+    pub seen: Generation,
+}
+
 pub struct Hub {
     client: Client,
     bearer: HeaderValue,
@@ -235,6 +243,21 @@ impl Hub {
     /// Removes something.
     pub async fn delete<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, HubError> {
         self.ask(mutation(self.call(Method::DELETE, path, &[]))).await
+    }
+
+    /// Changes a host's document, or a part of it, over the generation that was seen.
+    pub async fn change<T: DeserializeOwned>(
+        &self,
+        change: Change<'_>,
+        body: Option<&impl Serialize>,
+    ) -> Result<T, HubError> {
+        let seen = HeaderValue::from_str(&format!("\"{}\"", change.seen)).map_err(|_| HubError::Token)?;
+        let call = mutation(self.call(change.method, change.path, change.query).header(IF_MATCH, seen));
+        let call = match body {
+            Some(body) => self.write(call, body)?,
+            None => call,
+        };
+        self.ask(call).await
     }
 
     /// Puts a desired document over the one of generation `seen`.

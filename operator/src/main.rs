@@ -12,7 +12,6 @@ mod clock;
 mod cmd;
 mod cmd_errors;
 mod config;
-mod diff;
 mod document_file;
 mod error;
 mod exit_codes;

@@ -137,6 +137,8 @@ codes! {
     IdempotencyMismatch = "IDEMPOTENCY_MISMATCH", 422
     /// An alert that was over already: nothing was changed.
     IncidentOver = "INCIDENT_OVER", 409
+    /// Other parts of the document name it, so it is not removed.
+    InUse = "IN_USE", 409
     /// The invite is too old.
     InviteExpired = "INVITE_EXPIRED", 403
     /// The invite does not exist.
@@ -183,6 +185,8 @@ codes! {
     NoticeUnset = "NOTICE_UNSET", 409
     /// Another guest's or host's thing.
     NotYours = "NOT_YOURS", 403
+    /// It is still on its host, and leaving it out of the document would leave it there unmanaged.
+    OnHost = "ON_HOST", 409
     /// Work stopped on purpose for a person to inspect.
     Parked = "PARKED", 409
     /// The other side showed a certificate that is not the pinned one.

@@ -7,6 +7,7 @@ pub mod calls;
 pub mod openapi;
 pub mod order_calls;
 pub mod release_calls;
+pub mod resource_calls;
 pub mod rollout_calls;
 pub mod tunnel_calls;
 
@@ -20,6 +21,11 @@ pub const TABLES: &[&[Call]] = &[
     approval_calls::CALLS,
     order_calls::CALLS,
     release_calls::CALLS,
+    resource_calls::GUESTS,
+    resource_calls::VOLUMES,
+    resource_calls::STORAGE_TARGETS,
+    resource_calls::POLICIES,
+    resource_calls::VERSIONS,
     rollout_calls::CALLS,
     tunnel_calls::CALLS,
 ];

@@ -30,6 +30,7 @@
 //! | [`protection`] | backup policies, schedules, retention, and which of two promises is the weaker |
 //! | [`storage`] | disks, shares and backup servers: wanted, approved, reported |
 //! | [`release`] | the files of a release, and who signed them |
+//! | [`resource`] | the named parts of what a host should be, and what changes to them would do |
 //! | [`restore`] | a new machine in the place of a lost one |
 //! | [`restore_certificate`] | what a restore test of a guest showed, signed |
 //! | [`hub`] | the calls of the hub |
@@ -83,6 +84,7 @@ pub mod pin;
 pub mod protection;
 pub mod release;
 pub mod report;
+pub mod resource;
 pub mod restore;
 pub mod restore_certificate;
 pub mod root_disk;

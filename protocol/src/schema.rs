@@ -19,8 +19,8 @@ fn named<T: JsonSchema>(name: &'static str) -> Named {
 pub fn all() -> Vec<Named> {
     use crate::{
         alert, bootstrap, break_glass, checkin, desired, enrol, envelope, escrow, golden, guest_audit,
-        host_label, image_approval, local, operation, operator, release, restore, restore_certificate,
-        work_order,
+        host_label, image_approval, local, operation, operator, release, resource, restore,
+        restore_certificate, work_order,
     };
     vec![
         named::<alert::AcknowledgeRequest>("alert-acknowledge"),
@@ -117,6 +117,12 @@ pub fn all() -> Vec<Named> {
         named::<release::rollout::RolloutView>("rollout"),
         named::<release::stored::ReleaseView>("release"),
         named::<release::stored::WithdrawnOffer>("withdrawn-offer"),
+        named::<resource::DocumentDiff>("document-diff"),
+        named::<resource::requests::ChangePreview>("document-change-preview"),
+        named::<resource::requests::PartChanged>("document-part-changed"),
+        named::<resource::requests::PartPatch>("document-part-patch"),
+        named::<resource::requests::RollbackRequest>("document-rollback"),
+        named::<resource::view::PartView>("document-part"),
         named::<restore::Replacement>("replacement"),
         named::<restore::RestoreRedeem>("restore-redeem"),
         named::<restore::RestoreRequest>("restore-request"),

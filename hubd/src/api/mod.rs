@@ -15,6 +15,7 @@ mod auth;
 mod body;
 mod checkin;
 mod desired;
+mod document_change;
 mod downloads;
 mod enrol;
 mod enrollment_requests;
@@ -37,6 +38,7 @@ mod page;
 mod problem;
 mod release_offers;
 mod releases;
+mod resources;
 mod restore;
 mod restore_certificates;
 mod rollouts;
@@ -228,6 +230,9 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/hosts/{host}/escrow/read", post(escrow::fetch))
         .route("/v1/hosts/{host}/desired", get(desired::show).put(desired::put))
         .route("/v1/hosts/{host}/desired/history", get(desired::history))
+        .route("/v1/hosts/{host}/desired/history/{generation}", get(desired::version))
+        .route("/v1/hosts/{host}/desired/diff", get(desired::difference))
+        .route("/v1/hosts/{host}/desired/rollback", post(desired::roll_back))
         .route("/v1/hosts/{host}/guests/{guest}/audit", get(guest_audit::newest))
         .route("/v1/hosts/{host}/guests/{guest}/restore-certificate", get(restore_certificates::newest))
         .route("/v1/hosts/{host}/jobs", get(jobs::list).post(jobs::leave))
@@ -257,6 +262,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/events", get(events::list))
         .route("/metrics", get(metrics::show))
         .merge(alerts::routes())
+        .merge(resources::routes())
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::operators));
     // An upload has its own limits: of number, of silence and of time.
     let uploads = Router::new().route("/v1/artifacts/{sha256}", put(artifacts::put));

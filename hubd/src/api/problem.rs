@@ -9,6 +9,8 @@ use holdfast_protocol::escrow::form::FormError;
 use holdfast_protocol::host_label::LabelError;
 use holdfast_protocol::json::{JsonError, chain};
 use holdfast_protocol::release::ReleaseError;
+use holdfast_protocol::resource::PartError;
+use holdfast_protocol::resource::on_host::StillOnHost;
 use net::server::Refused;
 use net::server::body::BodyError;
 
@@ -34,6 +36,9 @@ use crate::store::{
 
 /// The value of `Retry-After`, for the error codes that carry one.
 const RETRY_AFTER_S: u32 = 5;
+
+/// As many users of a part as an error names.
+const USERS_MAX: usize = 100;
 
 /// A bad answer.
 #[derive(Debug)]
@@ -132,6 +137,27 @@ impl From<DesiredError> for ApiError {
             problem = problem.with("path", path);
         }
         problem.into()
+    }
+}
+
+impl From<PartError> for ApiError {
+    fn from(error: PartError) -> Self {
+        let mut problem = ErrorBody::new(error.code(), error.to_string());
+        if let Some(path) = error.path() {
+            problem = problem.with("path", path);
+        }
+        if let PartError::InUse { users, .. } = &error {
+            let all: Vec<String> = users.iter().take(USERS_MAX).map(ToString::to_string).collect();
+            problem = problem.with("users", all.join(", "));
+        }
+        problem.into()
+    }
+}
+
+impl From<StillOnHost> for ApiError {
+    fn from(error: StillOnHost) -> Self {
+        let problem = ErrorBody::new(error.code(), error.to_string());
+        problem.with("part", error.part).with("state", error.state).into()
     }
 }
 

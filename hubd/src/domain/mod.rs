@@ -16,6 +16,7 @@
 //! | [`merge`] | whether a report replaces, changes or misses the stored one |
 //! | [`job_queue`] | whether a signed job is accepted, and how its reports are logged |
 //! | [`escrow_notice`] | recipients of notices |
+//! | [`part_view`] | parts of a document as desired, reported and last applied |
 //! | [`readmission`] | the decision to readmit a revoked host |
 //! | [`release`] | whether a signed release is kept |
 //! | [`release_offer`] | whether a release may be offered to a host |
@@ -41,6 +42,7 @@ pub mod image_approval;
 pub mod job_queue;
 pub mod known_origins;
 pub mod merge;
+pub mod part_view;
 pub mod readmission;
 pub mod release;
 pub mod release_offer;

@@ -42,6 +42,7 @@ mod prometheus;
 mod readmission;
 mod releases;
 mod reload;
+mod resources;
 mod restart;
 mod restore;
 mod restore_certificates;

@@ -21,6 +21,7 @@ const fn method(verb: Verb) -> Method {
         Verb::Get => Method::GET,
         Verb::Post => Method::POST,
         Verb::Put => Method::PUT,
+        Verb::Patch => Method::PATCH,
         Verb::Delete => Method::DELETE,
     }
 }
@@ -28,7 +29,11 @@ const fn method(verb: Verb) -> Method {
 fn path(template: &str, host: &str, other: &str) -> String {
     let path = template.replace("{host}", host).replace("{id}", other).replace("{job}", other);
     let path = path.replace("{version}", "2026.11.1").replace("{sha256}", &digest());
-    path.replace("{guest}", other).replace("{name}", "ada").replace("{number}", "1")
+    let path = path.replace("{generation}", "1").replace("{volume}", "db").replace("{target}", "usb1");
+    path.replace("{guest}", other)
+        .replace("{name}", "ada")
+        .replace("{number}", "1")
+        .replace("{policy}", "usual")
 }
 
 /// A file that the release of [`bodies`] names.
@@ -64,7 +69,11 @@ async fn the_document_is_served_as_it_is_committed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_document_names_each_call_and_no_other() {
     let world = World::start().await;
-    let sources = [include_str!("../../src/api/mod.rs"), include_str!("../../src/api/alerts/mod.rs")];
+    let sources = [
+        include_str!("../../src/api/mod.rs"),
+        include_str!("../../src/api/alerts/mod.rs"),
+        include_str!("../../src/api/resources/mod.rs"),
+    ];
     let parts = sources.iter().flat_map(|source| source.split(".route(\"").skip(1));
     let routes: BTreeSet<&str> = parts.filter_map(|rest| rest.split('"').next()).collect();
     let mut served = BTreeSet::new();
@@ -138,6 +147,13 @@ fn bodies() -> Vec<String> {
         json!({ "version": "2026.11.1", "on_failure": { "roll_back": "2026.11.1" }, "subject": "guest_agent", "times": { "per_hour": 3, "not": ["2026-12-24..2026-12-26"] },
             "waves": [{ "hosts": { "labelled": { "tier": "canary" } }, "max_failures": 0, "soak_s": 0, "timeout_s": 600 }] }),
         json!({ "at": "2026-11-21T12:00:00Z" }),
+        json!({ "reason": "because", "to": 1 }),
+        json!({ "reason": "because", "to": 9 }),
+        json!({ "reason": "because", "patch": { "label": "blue" } }),
+        json!({ "reason": "because", "patch": [] }),
+        json!({ "reason": "because", "value": crate::resources::target("usb1", 1) }),
+        json!({ "reason": "because", "value": crate::resources::policy("usual", 3) }),
+        json!({ "reason": "because", "value": crate::resources::guest(1) }),
         json!({ "schema": "holdfast.report/v1", "sequence": 1, "held": 0, "coverage": "full", "sections": {} }),
         json!({ "schema": "holdfast.report/v9", "sequence": 1 }),
     ]

@@ -9,7 +9,7 @@ use holdfast_protocol::usage::{UsageSeries, UsageSpan};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{certificate, guest_audit};
+use super::{certificate, guest_audit, resource};
 use crate::args::GuestCommand;
 use crate::error::CliError;
 use crate::hub::{Hub, WHOLE};
@@ -72,6 +72,9 @@ pub async fn run(command: GuestCommand, hub: &Hub, screen: &Screen) -> Result<()
                 render::guest::guests(&pairs, style) + &render::host_state::not_heard(hosts, clock::now())
             })
         }
+        GuestCommand::Set(args) => resource::set(resource::GUESTS, &args, hub, screen).await,
+        GuestCommand::Add(args) => resource::add(resource::GUESTS, &args, hub, screen).await,
+        GuestCommand::Remove(args) => resource::remove(resource::GUESTS, &args, hub, screen).await,
         GuestCommand::Protection { host } => {
             let guests = guests(hub, host.as_deref(), None).await?;
             let ours: Vec<GuestProtection> = guests.iter().filter_map(GuestProtection::of).collect();

@@ -19,8 +19,10 @@ mod login;
 mod operator;
 mod order;
 mod pin;
+mod policy;
 mod receiver_test;
 mod release;
+mod resource;
 pub mod restore;
 mod rollout;
 pub mod seal;
@@ -73,6 +75,7 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
         Command::Host(command) => host::run(command, &hub, &folder, screen).await,
         Command::Desired(command) => desired::run(command, &hub, screen).await,
         Command::Guest(command) => guest::run(command, &hub, screen).await,
+        Command::Policy(command) => policy::run(command, &hub, screen).await,
         Command::Golden(command) => golden::run(command, &hub, screen).await,
         Command::Storage(command) => storage::run(command, &hub, screen).await,
         Command::Escrow(command) => escrow::run(command, &hub, screen).await,

@@ -4,12 +4,13 @@ use holdfast_protocol::desired::{Desired, DesiredGuest, RunState, UseLevels};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operator::DesiredVersion;
 use holdfast_protocol::protection::Protection;
+use holdfast_protocol::resource::DocumentDiff;
+use holdfast_protocol::resource::diff::{FieldChange, volume_words};
 use jiff::Timestamp;
 
 use super::guest::level_words;
 use super::table::{NOTHING, clean, plain, table};
 use super::time::{ago, when};
-use crate::diff::{Change, Diff, volume_words};
 use crate::screen::{Colour, Style};
 
 /// The document that the hub holds, with who put it.
@@ -96,7 +97,7 @@ pub fn history(versions: &[DesiredVersion], now: Timestamp, style: Style) -> Str
 }
 
 /// What a change would do: `+` new, `~` changed, `-` no longer named.
-pub fn diff(host: &str, diff: &Diff, style: Style) -> String {
+pub fn diff(host: &str, diff: &DocumentDiff, style: Style) -> String {
     if diff.is_empty() {
         return format!(
             "{host}: nothing changes over generation {} ({} guests).\n",
@@ -134,7 +135,7 @@ pub fn diff(host: &str, diff: &Diff, style: Style) -> String {
     lines.iter().map(|line| line.text(style.colour) + "\n").collect()
 }
 
-fn heading(host: &str, diff: &Diff) -> String {
+fn heading(host: &str, diff: &DocumentDiff) -> String {
     if diff.from == Generation::NONE {
         format!("{host}: its first document, generation {}", diff.to)
     } else {
@@ -187,8 +188,8 @@ fn volumes(guest: &DesiredGuest) -> impl Iterator<Item = String> {
     guest.volumes.iter().map(|volume| format!("volume {}: {}", volume.name, volume_words(volume)))
 }
 
-fn change_text(change: &Change) -> String {
+fn change_text(change: &FieldChange) -> String {
     let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "(none)".to_owned());
-    let remark = change.remark.map(|remark| format!("   ! {remark}")).unwrap_or_default();
+    let remark = change.remark.as_ref().map(|remark| format!("   ! {remark}")).unwrap_or_default();
     format!("{}: {} -> {}{remark}", change.field, side(&change.before), side(&change.after))
 }

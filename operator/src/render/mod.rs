@@ -24,6 +24,8 @@ pub mod login;
 pub mod mute;
 pub mod operator;
 pub mod order;
+pub mod policy;
+pub mod preview;
 pub mod protection;
 pub mod receiver;
 pub mod release;

@@ -15,6 +15,7 @@ mod fake_hub;
 mod order;
 mod read_commands;
 mod release;
+mod resources;
 mod rollout;
 mod seal;
 mod sign;

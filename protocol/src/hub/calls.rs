@@ -14,6 +14,7 @@ use crate::operator::{
     GuestOnHost, HostDetail, HostView, InviteCreated, InviteRequest, JobDetail, JobSubmit, JobView,
     OperatorMade, OperatorRequest, OperatorView, Page, UpdateWindowsPut, WhoAmI,
 };
+use crate::resource::requests::ChangeAnswer;
 use crate::restore::{RestoreOrder, RestoreRequest, WithdrawRequest};
 use crate::restore_certificate::CertificateView;
 use crate::usage::{UsageSeries, UsageSpan};
@@ -85,14 +86,25 @@ pub(super) const CURSOR: Param = param(ParamLocation::Query, "cursor", "`next` o
 pub(super) const OF_HOST: Param = param(ParamLocation::Query, "host", "only of this host", of::<HostId>);
 const OF_HOSTS: Param =
     param(ParamLocation::Query, "filter", "only these hosts: see `HostFilter`", of::<HostFilter>);
-const OF_GUESTS: Param =
+pub(super) const OF_GUESTS: Param =
     param(ParamLocation::Query, "filter", "only these guests: see `GuestFilter`", of::<GuestFilter>);
-const SEEN: Param = param(
+pub(super) const SEEN: Param = param(
     ParamLocation::Header,
     "if-match",
     "the `ETag` of the document that was changed, `\"0\"` for the first",
     text,
 );
+
+pub(super) const DRY_RUN: Param = param(
+    ParamLocation::Query,
+    "dry_run",
+    "`true` answers what the change would do, and changes nothing",
+    truth,
+);
+
+fn truth(generator: &mut SchemaGenerator) -> Schema {
+    bool::json_schema(generator)
+}
 
 pub(super) fn text(generator: &mut SchemaGenerator) -> Schema {
     String::json_schema(generator)
@@ -263,7 +275,7 @@ pub const CALLS: &[Call] = &[
     },
     Call {
         method: Method::Put,
-        parts: &[HOST, SEEN, KEY],
+        parts: &[HOST, SEEN, KEY, DRY_RUN],
         refusals: &[
             GenerationConflict,
             GenerationJump,
@@ -278,7 +290,7 @@ pub const CALLS: &[Call] = &[
             "/v1/hosts/{host}/desired",
             ("putDesired", "Puts the next desired document of a host."),
             Some(of::<DesiredPut>),
-            Answer::Done(framed::<DesiredVersion>),
+            Answer::Done(framed::<ChangeAnswer<DesiredVersion>>),
         )
     },
     Call {
