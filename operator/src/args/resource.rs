@@ -1,5 +1,6 @@
 //! Arguments of commands that change parts of a host's document.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -103,6 +104,17 @@ pub fn generation(text: &str) -> Result<Generation, std::num::ParseIntError> {
 pub struct FieldTerm {
     path: Vec<String>,
     value: Value,
+}
+
+impl fmt::Display for FieldTerm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}=", self.path.join("."))?;
+        match &self.value {
+            Value::Null => Ok(()),
+            Value::String(text) => f.write_str(text),
+            other => write!(f, "{other}"),
+        }
+    }
 }
 
 /// Why a text is no such term.

@@ -50,7 +50,8 @@ fn reason(args: &ChangeArgs, usual: &str) -> Result<Reason, CliError> {
 
 pub async fn set(kind: &'static str, args: &SetArgs, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
     let patch = merge_of(&args.fields).map_err(PartCommandError::Fields)?;
-    let reason = reason(&args.change, &format!("set {} {patch}", args.name))?;
+    let fields: Vec<String> = args.fields.iter().map(ToString::to_string).collect();
+    let reason = reason(&args.change, &format!("set {} {}", args.name, fields.join(" ")))?;
     let wanted = ChangeRequest {
         method: Method::PATCH,
         host: &args.host,

@@ -125,12 +125,15 @@ pub fn diff(host: &str, diff: &DocumentDiff, style: Style) -> String {
         lines.extend(weaker.what.iter().map(|what| Line::Plain(format!("    {what}"))));
     }
     for guest in &diff.unnamed {
-        let text = format!("- guest {}  becomes unmanaged, keeps running (uid {})", guest.name, guest.uid);
+        let text = format!(
+            "- guest {}  is no longer named: where it was made it becomes unmanaged and keeps running (uid {})",
+            guest.name, guest.uid
+        );
         lines.push(Line::Unnamed(text));
     }
     if diff.unchanged > 0 {
-        let guests = if diff.unchanged == 1 { "guest stays" } else { "guests stay" };
-        lines.push(Line::Plain(format!("  {} {guests} as they are", diff.unchanged)));
+        let guests = if diff.unchanged == 1 { "guest stays as it is" } else { "guests stay as they are" };
+        lines.push(Line::Plain(format!("  {} {guests}", diff.unchanged)));
     }
     lines.iter().map(|line| line.text(style.colour) + "\n").collect()
 }

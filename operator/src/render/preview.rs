@@ -5,7 +5,7 @@ use holdfast_protocol::resource::diff::NamedGuest;
 use holdfast_protocol::resource::effects::ChangeEffect;
 use holdfast_protocol::resource::requests::ChangePreview;
 use holdfast_protocol::resource::signatures::{Certainty, SignatureNeed};
-use holdfast_protocol::resource::view::{PartState, PartView};
+use holdfast_protocol::resource::view::{PartDifference, PartState, PartView};
 use jiff::Timestamp;
 
 use super::desired::diff;
@@ -38,7 +38,7 @@ pub fn preview(preview: &ChangePreview, now: Timestamp, style: Style) -> String 
         text.extend(preview.not_judged.iter().map(|line| format!("  {}\n", clean(line))));
     }
     text.push_str(&match preview.reported_at {
-        Some(at) => format!("\nJudged by the document and the report of {}.\n", ago(at, now)),
+        Some(at) => format!("\nJudged by the document and the host's last report ({}).\n", ago(at, now)),
         None => "\nThe host has never reported, so this is judged by the document alone.\n".to_owned(),
     });
     text
@@ -62,9 +62,8 @@ fn signature(host: &str, need: &SignatureNeed) -> String {
         Certainty::Certain => "",
         Certainty::Possible => " (perhaps)",
     };
-    let line =
-        format!("  {name}: {}{maybe}, {}   `holdfast sign {host} {name}`", need.verb.as_str(), need.why);
-    clean(&line) + "\n"
+    let line = format!("  {name}  {}{maybe}: {}", need.verb.as_str(), need.why);
+    format!("{}\n      holdfast sign {host} {name}\n", clean(&line))
 }
 
 /// Parts as desired, reported and last applied: those that differ first.
@@ -115,15 +114,20 @@ const DIFFERENCES_SHOWN: usize = 3;
 
 fn differences(part: &PartView) -> String {
     let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "(none)".to_owned());
-    let mut words: Vec<String> = part
-        .differences
+    // The columns before it have the generations.
+    let differences: Vec<&PartDifference> =
+        part.differences.iter().filter(|one| one.path != "generation").collect();
+    let mut words: Vec<String> = differences
         .iter()
         .take(DIFFERENCES_SHOWN)
         .map(|one| format!("{}: {} now, {} desired", one.path, side(&one.current), side(&one.desired)))
         .collect();
-    let more = part.differences.len().saturating_sub(DIFFERENCES_SHOWN);
+    let more = differences.len().saturating_sub(DIFFERENCES_SHOWN);
     if more > 0 {
         words.push(format!("{more} more"));
+    }
+    if words.is_empty() && part.state == PartState::Differs {
+        words.push("the host has not taken the newest document".to_owned());
     }
     if words.is_empty() { NOTHING.to_owned() } else { words.join("; ") }
 }

@@ -47,7 +47,7 @@ async fn a_field_is_judged_shown_and_set() {
         "size.memory_mib: 512 -> 1024",
         "is reconfigured",
         "loosen_policy",
-        "`holdfast sign box1 web`",
+        "      holdfast sign box1 web",
         "Generation 8",
     ] {
         assert!(stderr(&output).contains(words), "{words}: {}", stderr(&output));

@@ -6,7 +6,7 @@
 
 mod field;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,8 @@ pub use field::effect_of_field;
 pub enum EffectKind {
     /// A guest is made.
     Provision,
+    /// A guest that is not made yet is made otherwise.
+    ProvisionChanged,
     /// A guest that is on the host is managed again.
     Manage,
     /// A guest is started.
@@ -63,6 +65,7 @@ impl EffectKind {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Provision => "is created",
+            Self::ProvisionChanged => "is not made yet, and is created with this",
             Self::Manage => "is managed again",
             Self::Start => "is started",
             Self::Stop => "is stopped",
@@ -150,8 +153,8 @@ fn of_guest(guest: NamedGuest, effect: EffectKind, because: Vec<String>) -> Chan
 fn added(guest: &DesiredGuest, report: Option<&GuestReport>) -> ChangeEffect {
     let effect = if is_made(report) { EffectKind::Manage } else { EffectKind::Provision };
     let run = match guest.run {
-        RunState::Running => "run: running".to_owned(),
-        RunState::Stopped => "run: stopped".to_owned(),
+        RunState::Running => "it is started then".to_owned(),
+        RunState::Stopped => "it stays stopped".to_owned(),
     };
     of_guest(NamedGuest { name: guest.name.clone(), uid: guest.uid }, effect, vec![run])
 }
@@ -160,7 +163,7 @@ fn added(guest: &DesiredGuest, report: Option<&GuestReport>) -> ChangeEffect {
 fn of_changed(changed: &ChangedGuest, report: Option<&GuestReport>) -> Vec<ChangeEffect> {
     let mut kinds: BTreeMap<EffectKind, Vec<String>> = BTreeMap::new();
     for change in &changed.changes {
-        let kind = if is_made(report) { effect_of_field(change) } else { EffectKind::Provision };
+        let kind = if is_made(report) { effect_of_field(change) } else { EffectKind::ProvisionChanged };
         kinds.entry(at_last(kind, report)).or_default().push(text(change));
     }
     let one = |(effect, because)| of_guest(changed.guest.clone(), effect, because);
@@ -179,12 +182,12 @@ fn text(change: &FieldChange) -> String {
 }
 
 /// A changed policy changes no field of the guests under it; those that would be less protected are in the difference.
-fn protection(diff: &DocumentDiff) -> impl Iterator<Item = ChangeEffect> {
-    let policies: Vec<String> =
-        diff.settings.iter().filter(|change| change.field.starts_with("policies.")).map(text).collect();
-    let effect =
-        ChangeEffect { guest: None, storage: None, effect: EffectKind::ChangeProtection, because: policies };
-    std::iter::once(effect).filter(|effect| !effect.because.is_empty())
+fn protection(diff: &DocumentDiff) -> Option<ChangeEffect> {
+    let names = diff.settings.iter().filter_map(|change| change.field.strip_prefix("policies."));
+    let names: BTreeSet<&str> = names.filter_map(|rest| rest.split('.').next()).collect();
+    let because: Vec<String> = names.iter().map(|name| format!("policy {name}")).collect();
+    let effect = EffectKind::ChangeProtection;
+    (!because.is_empty()).then_some(ChangeEffect { guest: None, storage: None, effect, because })
 }
 
 fn storage(old: &[StorageTarget], new: &[StorageTarget]) -> Vec<ChangeEffect> {

@@ -57,13 +57,13 @@ pub fn signatures(
     sections: &Sections,
 ) -> Vec<SignatureNeed> {
     let weaker = diff.weaker.iter().map(|weaker| {
-        let why = format!("would be less protected: {}", weaker.what.join("; "));
+        let why = format!("it would be less protected: {}", weaker.what.join("; "));
         of_guest(Verb::LoosenPolicy, weaker.guest.clone(), Certainty::Certain, why)
     });
     let images = diff.added.iter().filter_map(|guest| image(guest, sections));
     let builds = after.guests.iter().filter_map(|guest| build(before, guest));
     let unnamed = diff.unnamed.iter().filter(|guest| is_made(report_of(sections, guest.uid))).map(|guest| {
-        let why = "stays on the host, unmanaged, until a signature destroys it".to_owned();
+        let why = "it stays on the host, unmanaged, until a signature destroys it".to_owned();
         of_guest(Verb::DestroyGuest, guest.clone(), Certainty::Certain, why)
     });
     let old: &[StorageTarget] = before.map_or(&[], |before| &before.storage);
@@ -116,7 +116,7 @@ fn storage(old: &[StorageTarget], target: &StorageTarget, sections: &Sections) -
         let is_let_go = reported.is_none_or(|report| report.status == TargetStatus::Detached);
         let is_new = was.is_some_and(|was| was.state != target.state);
         return if is_new && !is_let_go {
-            need(Verb::DetachStorage, Certainty::Certain, "is released when that is signed")
+            need(Verb::DetachStorage, Certainty::Certain, "it is released when that is signed")
         } else {
             None
         };
@@ -135,16 +135,20 @@ fn storage(old: &[StorageTarget], target: &StorageTarget, sections: &Sections) -
     }
     // What the host reports otherwise was approved once, perhaps as it is now.
     if reported.is_none_or(|report| report.status == TargetStatus::Held) {
-        return need(Verb::AttachStorage, Certainty::Certain, "is used when that is signed");
+        return need(Verb::AttachStorage, Certainty::Certain, "it is used when that is signed");
     }
-    need(Verb::AttachStorage, Certainty::Possible, "is used so when that is signed")
+    need(Verb::AttachStorage, Certainty::Possible, "it is used so when that is signed")
 }
 
 /// What is not judged here although it may hold the change up.
 #[must_use]
 pub fn not_judged(effects: &[ChangeEffect]) -> Vec<String> {
     let grows = |effect: &ChangeEffect| match effect.effect {
-        EffectKind::Provision | EffectKind::Grow | EffectKind::AttachVolume | EffectKind::Reconfigure => true,
+        EffectKind::Provision
+        | EffectKind::ProvisionChanged
+        | EffectKind::Grow
+        | EffectKind::AttachVolume
+        | EffectKind::Reconfigure => true,
         EffectKind::Manage
         | EffectKind::Start
         | EffectKind::Stop

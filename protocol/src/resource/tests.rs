@@ -322,7 +322,11 @@ fn effects_depend_on_what_the_host_reports() {
     let found = judged(bigger, &made);
     assert_eq!(kinds(&found), [EffectKind::Reconfigure, EffectKind::Grow]);
     assert_eq!(found[0].because, ["size.cores: 2 -> 4", "size.memory_mib: 512 -> 1024"]);
-    assert_eq!(kinds(&judged(bigger, &Sections::default())), [EffectKind::Provision], "it is not made yet");
+    assert_eq!(
+        kinds(&judged(bigger, &Sections::default())),
+        [EffectKind::ProvisionChanged],
+        "it is not made yet"
+    );
     let mtu =
         |n: usize| move |after: &mut Value| after["guests"][n]["network"]["mtu"] = json!({ "bytes": 1400 });
     assert_eq!(kinds(&judged(mtu(0), &made)), [EffectKind::AtNextStart], "it runs");

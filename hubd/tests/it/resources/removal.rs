@@ -30,9 +30,9 @@ async fn what_is_used_is_refused_with_its_users() {
         let answer = box7.ask(Method::DELETE, &format!("{path}?reason=tidy%20up"), seen, &Value::Null).await;
         let removed = Box7::made(answer, StatusCode::OK);
         assert_eq!((removed.generation.number(), removed.value), (seen + 1, None), "{path}");
-        let again =
-            box7.ask::<Value>(Method::DELETE, &format!("{path}?reason=tidy%20up"), seen + 1, &Value::Null);
-        assert_eq!(again.await.code(), ErrorCode::NotFound, "{path}");
+        let path = format!("{path}?reason=tidy%20up");
+        let again = box7.ask::<Value>(Method::DELETE, &path, seen + 1, &Value::Null).await;
+        assert_eq!(again.code(), ErrorCode::NotFound, "{path}");
     }
     let document = box7.newest_document().await;
     assert_eq!((document["guests"].as_array().unwrap().len(), document.get("policies")), (1, None));
