@@ -1,4 +1,4 @@
-//! Parts of desired documents over HTTP: read, changed, judged, refused; versions and rollback.
+//! Parts of desired documents over HTTP.
 
 mod changes;
 mod dry_run;

@@ -1,4 +1,4 @@
-//! Changes of parts of a document: judged by the hub, shown, confirmed, made.
+//! Changes of parts of a document by the command.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What a host still has of a part that a document would leave out.
+//! Parts that a host still has when a document leaves them out.
 //!
 //! In: the part, its content, the last report. Out: nothing, or what stays on the host without a name in the document, with
 //! the commands that let it go. Leaving something out destroys nothing: a guest becomes unmanaged and runs on, and a storage

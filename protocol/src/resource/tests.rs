@@ -1,4 +1,4 @@
-//! Tests of parts: a change of a part is the change of the whole document.
+//! Tests of parts against the whole document.
 
 use serde_json::{Value, json};
 

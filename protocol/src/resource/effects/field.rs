@@ -1,4 +1,4 @@
-//! The effect of a change to each field of a guest that was made.
+//! The effect of a change to each field of a made guest.
 
 use super::EffectKind;
 use crate::resource::diff::FieldChange;
