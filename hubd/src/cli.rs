@@ -9,10 +9,12 @@ use holdfast_protocol::operator::Role;
 
 use crate::settings::PublicUrl;
 
+mod backup;
 mod db;
 mod operator;
 mod serve;
 mod step_down;
+mod transfer;
 
 /// The Holdfast hub: stores desired documents, receives reports from hosts, and notices hosts that are silent.
 #[derive(Debug, Parser)]
@@ -50,7 +52,7 @@ enum Command {
         #[command(subcommand)]
         command: OperatorCommand,
     },
-    /// The PostgreSQL database that the settings name.
+    /// The database of the hub: the file in its folder, or the one that the settings name.
     Db {
         /// The folder of the hub.
         #[arg(long, env = "HOLDFAST_HUB_DIR", global = true, default_value = ".")]
@@ -61,12 +63,72 @@ enum Command {
         #[command(subcommand)]
         command: DbCommand,
     },
+    /// Write all rows and the folder with its keys into one file, also while the hub serves.
+    Backup {
+        /// The folder of the hub.
+        #[arg(long, env = "HOLDFAST_HUB_DIR")]
+        dir: PathBuf,
+        /// The settings file of the hub [default: hub.toml in the folder, if it exists].
+        #[arg(long, env = "HOLDFAST_HUB_CONFIG")]
+        config: Option<PathBuf>,
+        /// The file to write, which must not exist; or a folder, for a file named by the time.
+        #[arg(long)]
+        to: PathBuf,
+        /// In a folder: remove all but this many of the newest backups afterwards.
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        keep: Option<u32>,
+        /// The form of the output.
+        #[arg(long, value_enum, default_value_t)]
+        output: OutputForm,
+    },
+    /// Make a hub from a backup, in a folder without one.
+    Restore {
+        /// The folder of the hub to be. It may hold a `hub.toml`, which is kept.
+        #[arg(long, env = "HOLDFAST_HUB_DIR")]
+        dir: PathBuf,
+        /// The settings file, which says where the rows go [default: hub.toml in the folder, else the one in the backup].
+        #[arg(long, env = "HOLDFAST_HUB_CONFIG")]
+        config: Option<PathBuf>,
+        /// The backup.
+        #[arg(long)]
+        from: PathBuf,
+        /// The form of the output.
+        #[arg(long, value_enum, default_value_t)]
+        output: OutputForm,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum OutputForm {
+    /// For a person.
+    #[default]
+    Text,
+    /// One JSON object.
+    Json,
 }
 
 #[derive(Debug, Subcommand)]
 enum DbCommand {
     /// Create the tables in an empty database, or bring them to this version. Run it before a newer hub starts.
     Migrate,
+    /// Write all rows into one file, also while the hub serves.
+    Export {
+        /// The file to write, which must not exist.
+        #[arg(long)]
+        to: PathBuf,
+        /// The form of the output.
+        #[arg(long, value_enum, default_value_t)]
+        output: OutputForm,
+    },
+    /// Read all rows from an export or a backup into an empty database. The hub must be stopped.
+    Import {
+        /// The file that `hubd db export` or `hubd backup` wrote.
+        #[arg(long)]
+        from: PathBuf,
+        /// The form of the output.
+        #[arg(long, value_enum, default_value_t)]
+        output: OutputForm,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -129,6 +191,15 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Db { dir, config, command } => {
             step_down::to_owner_of(&dir)?;
             db::run(dir, config, command).await
+        }
+        Command::Backup { dir, config, to, keep, output } => {
+            step_down::to_owner_of(&dir)?;
+            let request = backup::BackupRequest { dir, config, to, keep, output };
+            transfer::blocking(move || backup::back_up(&request)).await
+        }
+        Command::Restore { dir, config, from, output } => {
+            step_down::to_owner_of(&dir)?;
+            transfer::blocking(move || backup::restore(&dir, config, &from, output)).await
         }
     }
 }

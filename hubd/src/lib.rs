@@ -8,7 +8,7 @@
 //! | 5 | [`cli`], [`run`] (composition root), [`settings`] |
 //! | 4 | [`task`]: what happens by the clock |
 //! | 3 | [`api`] (the HTTP API), [`serve`] (TLS and connections) |
-//! | 2 | [`sqlite`], [`postgres`] (the engines of the store), [`store`] (its traits and types), [`artifacts`] (files of releases), [`authority`] (keys and certificates), [`clock`] |
+//! | 2 | [`sqlite`], [`postgres`] (the engines of the store), [`store`] (its traits and types), [`transfer`] (export, import and backup of all rows), [`artifacts`] (files of releases), [`authority`] (keys and certificates), [`clock`] |
 //! | 1 | [`domain`]: pure decisions |
 //! Imports go downward, and within a layer to the right. A test reads this table and holds the code to it.
 #![forbid(unsafe_code)]
@@ -26,3 +26,4 @@ pub mod settings;
 pub mod sqlite;
 pub mod store;
 pub mod task;
+pub mod transfer;

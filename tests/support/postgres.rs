@@ -54,8 +54,13 @@ struct TestServer {
 
 /// A fresh database with the hub's tables.
 pub fn fresh_database() -> Server {
+    fresh_database_with("")
+}
+
+/// The same, at a server with more settings. The first call of the process decides.
+pub fn fresh_database_with(settings: &str) -> Server {
     static SERVER: OnceLock<TestServer> = OnceLock::new();
-    let server = SERVER.get_or_init(TestServer::start);
+    let server = SERVER.get_or_init(|| TestServer::start(settings));
     let name = format!("story{}", server.databases.fetch_add(1, Ordering::Relaxed));
     let sql = format!("CREATE DATABASE {name} TEMPLATE hub");
     session(&server.folder, "postgres").batch_execute(&sql).unwrap();
@@ -102,10 +107,12 @@ fn session(folder: &Path, database: &str) -> postgres::Client {
 }
 
 impl TestServer {
-    fn start() -> Self {
+    fn start(settings: &str) -> Self {
         let programs = programs();
         let folder = tempfile::Builder::new().prefix("hub-pg-").tempdir().unwrap().keep();
         copy(&cluster(&programs), &folder.join("data"));
+        let file = File::options().append(true).open(folder.join("data/postgresql.conf"));
+        file.unwrap().write_all(settings.as_bytes()).unwrap();
         own(&folder);
         let supervisor = supervised(&programs, &folder);
         wait(&folder);

@@ -51,6 +51,7 @@ mod schema;
 mod server;
 mod sql;
 mod tls;
+mod transfer;
 mod tunnel_orders;
 mod usage;
 mod webhook;
@@ -62,8 +63,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::{mpsc, watch};
 
+pub use schema::known as schema_number;
 pub use schema::{MigrateError, Migrated, SchemaError};
 pub use server::{ConnectError, DatabaseUrl, DatabaseUrlError, Server};
+pub use transfer::{PostgresImport, PostgresSnapshot, empty_database, snapshot};
 
 use contacts::Contact;
 use readers::Readers;

@@ -46,6 +46,7 @@ mod restores;
 mod rollouts;
 mod schema;
 mod settled;
+mod transfer;
 mod tunnel_orders;
 mod usage;
 mod webhook;
@@ -57,6 +58,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::sync::{mpsc, watch};
+
+pub use schema::known as schema_number;
+pub use transfer::{SqliteImport, SqliteSnapshot, new_file, snapshot};
 
 use readers::Readers;
 use settled::{Scope, SettledHosts};
@@ -130,6 +134,12 @@ pub enum OpenError {
         /// The newest schema this hub knows.
         known: u32,
     },
+    /// Written by an older hub, and only read here.
+    #[error(
+        "{path} has schema {found}, this hub has {known}, and nothing was changed: start this hub on it once, or use the version \
+         that wrote it"
+    )]
+    Older { path: PathBuf, found: u32, known: u32 },
     /// Another program's file.
     #[error("{path} is a database of another program: choose another folder")]
     Foreign { path: PathBuf },

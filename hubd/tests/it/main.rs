@@ -22,6 +22,8 @@ mod enrollment;
 mod enrollment_requests;
 mod envelope;
 mod escrow;
+#[path = "../../../tests/support/filled_hub.rs"]
+mod filled_hub;
 mod guest_audit;
 mod guests;
 mod idempotency;
@@ -54,6 +56,7 @@ mod slow_receivers;
 mod store;
 mod strangers;
 mod tls;
+mod transfer;
 mod webhook;
 mod work_orders;
 mod world;

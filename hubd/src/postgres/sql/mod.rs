@@ -29,6 +29,11 @@ impl Connection {
         Self { client: RefCell::new(client), statements: RefCell::default() }
     }
 
+    /// The driver's own client, for streams and copies.
+    pub(super) fn into_client(self) -> ::postgres::Client {
+        self.client.into_inner()
+    }
+
     /// Whether the session has ended.
     pub(super) fn is_closed(&self) -> bool {
         self.client.borrow().is_closed()

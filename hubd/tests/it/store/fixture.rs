@@ -130,6 +130,19 @@ impl Fixture {
         self.engine.open()
     }
 
+    /// A look at the database for an export.
+    pub fn snapshot(&self) -> Box<dyn hubd::transfer::RowSource + Send> {
+        match &self.engine {
+            Engine::Sqlite(path) => Box::new(hubd::sqlite::snapshot(path).unwrap()),
+            Engine::Postgres(server) => {
+                let begun = std::thread::scope(|scope| {
+                    scope.spawn(|| hubd::postgres::snapshot(server)).join().unwrap()
+                });
+                Box::new(begun.unwrap())
+            }
+        }
+    }
+
     /// The secret of an invite for the host of this number.
     pub async fn invite(&self, number: u128) -> TokenHash {
         let secret = Secret::new(format!("secret {number}")).hash();
