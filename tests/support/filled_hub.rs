@@ -1,8 +1,9 @@
-//! A hub's database with hosts and a month of their records, for tests and figures of its move.
+//! A database with a month of records of many hosts.
 //!
-//! In: the file of a hub that does not run, and how much. Out: rows in the tables that grow, with use as a hub of that age
-//! has it: two hours of minutes, seven days of steps, and an hour's row for each hour. It is written by SQL, since a month of
-//! samples by the hub's own way takes hours. Values are the same in each run. Deliberately absent: what alerts would be.
+//! It is for tests and figures of a hub's move. In: the file of a hub that does not run, and how much. Out: rows in the
+//! tables that grow, with use as a hub of that age has it: two hours of minutes, seven days of steps, and a row for each
+//! hour. It is written by SQL, since a month of samples by the hub's own way takes hours. Values are the same in each run.
+//! Deliberately absent: what alerts would be.
 
 use std::collections::BTreeMap;
 use std::path::Path;

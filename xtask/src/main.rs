@@ -24,6 +24,7 @@ mod limits;
 mod matrix;
 mod metrics;
 mod mutants;
+mod newer_postgres;
 mod package;
 mod packages;
 mod page;

@@ -131,7 +131,7 @@ fn at(second: u32) -> anyhow::Result<Timestamp> {
 }
 
 /// Of this process.
-fn memory_mib(label: &str) -> anyhow::Result<f64> {
+pub fn memory_mib(label: &str) -> anyhow::Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line =
         status.lines().find_map(|line| line.strip_prefix(label)).context("the kernel does not say it")?;

@@ -1,4 +1,4 @@
-//! The command `hubd db`: tables of a PostgreSQL database, and rows of both engines.
+//! The command `hubd db`: schema and rows of the database.
 
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Rows of the database for an export, and rows into an empty one.
+//! Export and import of rows on PostgreSQL.
 //!
 //! A look is one read-only transaction that sees one commit, also while hubs serve. An import is one transaction: it has the
 //! writers' lock, so no hub writes meanwhile, and rows come by COPY. Deliberately absent: the making of tables, which is

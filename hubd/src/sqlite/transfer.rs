@@ -1,4 +1,4 @@
-//! Rows of the file for an export, and rows into a new file.
+//! Export and import of rows on SQLite.
 //!
 //! A look is one read transaction, also while a hub serves: the hub's writes go on, and the look does not see them. A new
 //! file has no journal while it is filled, since it is given up where anything fails. Deliberately absent: its place.

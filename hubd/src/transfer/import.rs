@@ -1,4 +1,4 @@
-//! The import: all rows of a file into an empty database, or none.
+//! The import of a file into an empty database.
 //!
 //! In: a file read up to its rows, and a transaction on an empty database. Out: counts and digests, after the commit. Each
 //! table is compared with the trailer twice before that: as the file has it, and as the database gives it back.

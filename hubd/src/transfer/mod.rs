@@ -1,4 +1,4 @@
-//! Export and import of all rows of a hub, whatever engine keeps them.
+//! Export and import of all rows of a hub.
 //!
 //! In: one look at a database (`RowSource`), or a file. Out: a file of JSON lines, packed, with a header and a trailer; or
 //! the rows of a file in an empty database (`RowSink`). Which tables and columns there are, the database's own catalogue

@@ -1,4 +1,6 @@
-//! Counts and digests of tables, the same for an export, its import, and an export of the other engine.
+//! Counts and digests of tables.
+//!
+//! They are the same for an export, its import, and an export of the other engine.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};

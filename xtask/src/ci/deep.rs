@@ -98,6 +98,7 @@ enum Work {
     Mutants(Mutated),
     Packages,
     Rage,
+    NewerPostgres,
 }
 
 fn units() -> Vec<Unit> {
@@ -122,6 +123,7 @@ fn units() -> Vec<Unit> {
         unit("fuzz", "every fuzz target under libFuzzer, which looks at what an input reaches", Work::Fuzz),
         unit("packages", "the packages as they are shipped, judged by lintian", Work::Packages),
         unit("rage", "a second program of age opens the escrow file", Work::Rage),
+        unit("postgres-17", "the hub's stories on PostgreSQL of Debian 13", Work::NewerPostgres),
         unit("mutants-gate", "mutants of the gate", Work::Mutants(Mutated::Gate)),
         unit("mutants-ledger", "mutants of the ledger of jobs", Work::Mutants(Mutated::Ledger)),
         unit(
@@ -166,6 +168,7 @@ impl Work {
             Self::Mutants(part) => mutants::run(&mutants::Options::all_of(*part)),
             Self::Packages => package::run(&package::PackageOptions { quick: false }),
             Self::Rage => work::rage(),
+            Self::NewerPostgres => work::newer_postgres(),
         }
     }
 }

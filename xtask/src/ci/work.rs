@@ -79,6 +79,17 @@ pub fn tests() -> Result<()> {
     ran
 }
 
+/// The stories of the store, and what is PostgreSQL's own. The part `tests` has run them on the machine's version.
+const POSTGRES_TESTS: &str =
+    "package(hubd) and (test(/^store::postgres/) or test(/^postgres::/) or test(/^transfer::/))";
+
+pub fn newer_postgres() -> Result<()> {
+    let memory = built::in_memory()?;
+    let programs = crate::newer_postgres::unpack(&memory.path().join("postgresql-17"))?;
+    let env = [("TMPDIR", memory.path().as_os_str()), ("HOLDFAST_POSTGRES", programs.as_os_str())];
+    built::run_tests(POSTGRES_TESTS, &[], env)
+}
+
 pub fn package() -> Result<()> {
     crate::package::run(&PackageOptions { quick: true })
 }
