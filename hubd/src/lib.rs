@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | 5 | [`cli`], [`run`] (composition root), [`settings`] |
 //! | 4 | [`task`]: what happens by the clock |
-//! | 3 | [`api`] (the HTTP API), [`serve`] (TLS and connections) |
+//! | 3 | [`api`] (the HTTP API), [`serve`] (TLS and connections), [`snapshots`] (the state of hosts as documents) |
 //! | 2 | [`sqlite`], [`postgres`] (the engines of the store), [`store`] (its traits and types), [`artifacts`] (files of releases), [`authority`] (keys and certificates), [`clock`] |
 //! | 1 | [`domain`]: pure decisions |
 //! Imports go downward, and within a layer to the right. A test reads this table and holds the code to it.
@@ -23,6 +23,7 @@ pub mod postgres;
 pub mod run;
 pub mod serve;
 pub mod settings;
+pub mod snapshots;
 pub mod sqlite;
 pub mod store;
 pub mod task;

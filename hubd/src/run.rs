@@ -15,7 +15,9 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::api::{self, ConcurrencyLimits, Downloads, HubCounters, LongPolls, RateLimits, UsageInbox};
+use crate::api::{
+    self, ConcurrencyLimits, Downloads, HubCounters, LongPolls, OperatorCallLimits, RateLimits, UsageInbox,
+};
 use crate::artifacts::{ArtifactError, ArtifactFolder, ArtifactLimits};
 use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, ServerCertificateError};
 use crate::clock::Clock;
@@ -32,6 +34,7 @@ use crate::task::delivery::{Deliveries, ReceiverSet};
 use crate::task::escrow_notice::{NoticeSettings, Notifier};
 use crate::task::http_post::{WebhookError, WebhookSettings};
 use crate::task::reload::{Reload, ReloadSource};
+use crate::task::state_snapshots::{self, SnapshotSettings};
 use crate::task::webhook::Forwarder;
 use crate::task::{database_check, deadman, rollouts, upkeep, usage, watcher, work_orders};
 
@@ -204,6 +207,10 @@ pub struct Start {
     pub usage_bytes_max: u64,
     /// Bounds of the files of releases.
     pub artifacts: ArtifactLimits,
+    /// When snapshots of state are kept.
+    pub snapshots: SnapshotSettings,
+    /// How often operators may call.
+    pub operator_calls: OperatorCallLimits,
     /// Where rules and receivers are read again from, if anywhere.
     pub reload: Option<ReloadSource>,
     pub clock: Arc<dyn Clock>,
@@ -221,6 +228,8 @@ impl Start {
             connections_max: settings.connections_max,
             usage_bytes_max: settings.usage_bytes_max,
             artifacts: settings.artifacts,
+            snapshots: settings.snapshots,
+            operator_calls: OperatorCallLimits::USUAL,
             reload,
             clock,
         }
@@ -298,6 +307,8 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
         usage_bytes_max: start.usage_bytes_max,
     };
     tasks.spawn(upkeep::run(upkeep, stopped.clone()));
+    let clock = Arc::clone(&start.clock);
+    tasks.spawn(state_snapshots::run(start.snapshots, store.clone(), clock, stopped.clone()));
     let (usage, waiting) = UsageInbox::new();
     let clock = Arc::clone(&start.clock);
     tasks.spawn(usage::run(waiting, store.clone(), clock, stopped.clone()));
@@ -317,7 +328,7 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
         long_polls: LongPolls::default(),
         stop: stopped.clone(),
         concurrency: ConcurrencyLimits::default(),
-        rates: RateLimits::default(),
+        rates: RateLimits::new(start.operator_calls),
     };
     let router = api::router(Arc::new(hub));
     let connections_max = start.connections_max;

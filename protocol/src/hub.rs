@@ -8,6 +8,7 @@ pub mod openapi;
 pub mod order_calls;
 pub mod release_calls;
 pub mod rollout_calls;
+pub mod state_calls;
 pub mod tunnel_calls;
 
 use calls::Call;
@@ -21,6 +22,7 @@ pub const TABLES: &[&[Call]] = &[
     order_calls::CALLS,
     release_calls::CALLS,
     rollout_calls::CALLS,
+    state_calls::CALLS,
     tunnel_calls::CALLS,
 ];
 

@@ -28,6 +28,7 @@
 //! | [`bootstrap`], [`local`] | how a guest finds its agent, and what it may request from it |
 //! | [`maintenance`] | when a guest may be upgraded and restarted |
 //! | [`protection`] | backup policies, schedules, retention, and which of two promises is the weaker |
+//! | [`state`] | snapshots of what all hosts should be, and are |
 //! | [`storage`] | disks, shares and backup servers: wanted, approved, reported |
 //! | [`release`] | the files of a release, and who signed them |
 //! | [`restore`] | a new machine in the place of a lost one |
@@ -89,6 +90,7 @@ pub mod root_disk;
 pub mod schema;
 pub mod secret;
 pub mod size;
+pub mod state;
 pub mod storage;
 mod text;
 pub mod usage;

@@ -19,7 +19,7 @@ fn named<T: JsonSchema>(name: &'static str) -> Named {
 pub fn all() -> Vec<Named> {
     use crate::{
         alert, bootstrap, break_glass, checkin, desired, enrol, envelope, escrow, golden, guest_audit,
-        host_label, image_approval, local, operation, operator, release, restore, restore_certificate,
+        host_label, image_approval, local, operation, operator, release, restore, restore_certificate, state,
         work_order,
     };
     vec![
@@ -129,6 +129,8 @@ pub fn all() -> Vec<Named> {
         named::<restore_certificate::Statement>("restore-certificate-statement"),
         named::<restore_certificate::CertificateView>("restore-certificate-view"),
         named::<restore::WithdrawRequest>("withdraw-request"),
+        named::<state::StateLine>("state-line"),
+        named::<state::StateSnapshotView>("state-snapshot"),
         named::<operator::WhoAmI>("whoami"),
         named::<work_order::WorkOrderView>("work-order"),
         named::<work_order::WorkOrderDetail>("work-order-detail"),

@@ -32,6 +32,7 @@ mod jobs;
 mod long_poll;
 mod metrics;
 mod mutation;
+mod operator_rates;
 mod operators;
 mod page;
 mod problem;
@@ -40,6 +41,8 @@ mod releases;
 mod restore;
 mod restore_certificates;
 mod rollouts;
+mod state;
+mod state_body;
 mod turns;
 mod usage;
 mod usage_inbox;
@@ -63,8 +66,10 @@ pub use self::alerts::{ConfiguredReceiver, ConfiguredReceivers, SettingsFiles};
 pub use downloads::Downloads;
 pub use long_poll::LongPolls;
 pub use metrics::HubCounters;
+pub use operator_rates::OperatorCallLimits;
 pub use usage_inbox::{UsageFromHost, UsageInbox};
 
+use self::operator_rates::OperatorRates;
 use self::problem::ApiError;
 use crate::artifacts::ArtifactFolder;
 use crate::authority::Authority;
@@ -109,13 +114,14 @@ pub struct Hub {
     pub rates: RateLimits,
 }
 
-/// How often one address may request enrollment, and how much one host may report.
+/// How often one address may request enrollment, how much one host may report, how often operators may call.
 pub struct RateLimits {
     enrollment_requests: Rates<Origin>,
     reports: Rates<HostId>,
     restore_certificates: Rates<HostId>,
     guest_audit: Rates<HostId>,
     artifacts: Rates<HostId>,
+    operators: OperatorRates,
 }
 
 /// A waiting agent repeats its request every half minute: several hosts behind one address.
@@ -133,14 +139,16 @@ const GUEST_AUDITS_PER_MINUTE: u32 = 60;
 /// A release has at most 64 files; each is one request, and a few more where the line is bad.
 const ARTIFACTS_PER_MINUTE: u32 = 120;
 
-impl Default for RateLimits {
-    fn default() -> Self {
+impl RateLimits {
+    #[must_use]
+    pub fn new(operators: OperatorCallLimits) -> Self {
         Self {
             enrollment_requests: Rates::per_minute(ENROLLMENT_REQUESTS_PER_MINUTE),
             reports: Rates::per_minute(REPORT_KIB_PER_MINUTE),
             restore_certificates: Rates::per_minute(RESTORE_CERTIFICATES_PER_MINUTE),
             guest_audit: Rates::per_minute(GUEST_AUDITS_PER_MINUTE),
             artifacts: Rates::per_minute(ARTIFACTS_PER_MINUTE),
+            operators: OperatorRates::new(operators),
         }
     }
 }
@@ -167,9 +175,13 @@ pub struct ConcurrencyLimits {
     strangers: Semaphore,
     /// Uploads of files, each with a batch of 1 MiB in memory.
     uploads: Semaphore,
+    /// Snapshots of state that are being read, each with some hosts in memory.
+    states: Arc<Semaphore>,
 }
 
 const UPLOADS_AT_ONCE: usize = 4;
+
+const STATES_AT_ONCE: usize = 4;
 
 impl Default for ConcurrencyLimits {
     fn default() -> Self {
@@ -179,6 +191,7 @@ impl Default for ConcurrencyLimits {
             operators: Semaphore::new(64),
             strangers: Semaphore::new(strangers),
             uploads: Semaphore::new(UPLOADS_AT_ONCE),
+            states: Arc::new(Semaphore::new(STATES_AT_ONCE)),
         }
     }
 }
@@ -254,12 +267,17 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/rollouts/{number}/take-back", post(rollouts::take_back))
         .route("/v1/rollouts/{number}/resume", post(rollouts::resume))
         .route("/v1/rollouts/{number}/abort", post(rollouts::abort))
+        .route("/v1/state", get(state::now))
+        .route("/v1/state-snapshots", get(state::list))
+        .route("/v1/state-snapshots/{number}", get(state::show))
         .route("/v1/events", get(events::list))
         .route("/metrics", get(metrics::show))
         .merge(alerts::routes())
-        .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::operators));
+        .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::operators))
+        .layer(middleware::from_fn_with_state(Arc::clone(&hub), operator_rates::limit));
     // An upload has its own limits: of number, of silence and of time.
     let uploads = Router::new().route("/v1/artifacts/{sha256}", put(artifacts::put));
+    let uploads = uploads.layer(middleware::from_fn_with_state(Arc::clone(&hub), operator_rates::limit));
     agents
         .merge(uploads)
         .merge(escrow)

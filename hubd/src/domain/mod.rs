@@ -21,6 +21,8 @@
 //! | [`release_offer`] | whether a release may be offered to a host |
 //! | [`retry`] | when a failed delivery is tried again |
 //! | [`rollout`] | which hosts of a rollout are offered a release, and when the next wave opens |
+//! | [`state_retention`] | which kept snapshots of state stay |
+//! | [`state_snapshot`] | one host of a snapshot of state |
 //! | [`summary`] | the part of a report that the host list shows |
 //! | [`usage`] | what is kept of the use of hosts and guests |
 //! | [`work_order`] | the states of work orders, and their bounds |
@@ -47,6 +49,8 @@ pub mod release_offer;
 pub mod restore_certificate;
 pub mod retry;
 pub mod rollout;
+pub mod state_retention;
+pub mod state_snapshot;
 pub mod summary;
 pub mod usage;
 pub mod work_order;

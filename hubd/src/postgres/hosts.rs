@@ -18,7 +18,11 @@ use crate::domain::host::HostRef;
 use crate::store::{By, HostRecord, Hosts, StoreError, WriteError};
 
 /// Maintenance is a row of the alert engine.
-fn complete(connection: &Connection, mut record: HostRecord, now: Timestamp) -> sql::Result<HostRecord> {
+pub(super) fn complete(
+    connection: &Connection,
+    mut record: HostRecord,
+    now: Timestamp,
+) -> sql::Result<HostRecord> {
     record.view.maintenance_until = maintenance_until(connection, record.view.id, now)?;
     Ok(record)
 }

@@ -50,6 +50,7 @@ mod rollouts;
 mod schema;
 mod server;
 mod sql;
+mod state_snapshots;
 mod tls;
 mod tunnel_orders;
 mod usage;

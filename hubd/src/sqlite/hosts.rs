@@ -19,7 +19,7 @@ use crate::domain::host::HostRef;
 use crate::store::{By, HostRecord, Hosts, StoreError, WriteError};
 
 /// The last contact may be in memory alone. Maintenance is a row of the alert engine.
-fn complete(
+pub(super) fn complete(
     connection: &Connection,
     settled: &SettledHosts,
     mut record: HostRecord,

@@ -46,6 +46,7 @@ mod restores;
 mod rollouts;
 mod schema;
 mod settled;
+mod state_snapshots;
 mod tunnel_orders;
 mod usage;
 mod webhook;

@@ -38,6 +38,7 @@ mod restore_certificates;
 mod restore_orders;
 mod restores;
 mod rollouts;
+mod state_snapshots;
 mod threads;
 mod usage;
 mod webhook;
@@ -96,6 +97,7 @@ pub use restore_orders::{
 };
 pub use restores::{NewRestore, Redeemed, RestoreError, RestoreRedemption, RestoreRequestError, Restores};
 pub use rollouts::{PlanRolloutError, ROLLOUTS_MAX, Rollouts};
+pub use state_snapshots::{KeepOutcome, NewStateSnapshot, StateSnapshots};
 pub use threads::WriterThread;
 pub use usage::{Thinned, Usage, UsageQuery};
 pub use webhook::{Outgoing, WebhookQueue};
@@ -144,6 +146,7 @@ pub trait Store:
     + Restores
     + Rollouts
     + SignedJobs
+    + StateSnapshots
     + Usage
     + WebhookQueue
     + WorkOrders

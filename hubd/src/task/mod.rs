@@ -9,6 +9,7 @@ pub mod http_post;
 pub mod hub_backup;
 pub mod reload;
 pub mod rollouts;
+pub mod state_snapshots;
 pub mod upkeep;
 pub mod usage;
 pub mod watcher;

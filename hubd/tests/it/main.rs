@@ -33,6 +33,7 @@ mod mail_server;
 mod metrics;
 mod notices;
 mod openapi;
+mod operator_rates;
 mod operators;
 mod postgres;
 #[path = "../../../tests/support/postgres.rs"]
@@ -51,6 +52,7 @@ mod root_links;
 mod rows;
 mod sessions;
 mod slow_receivers;
+mod state;
 mod store;
 mod strangers;
 mod tls;

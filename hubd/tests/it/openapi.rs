@@ -12,7 +12,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::releases::release;
-use crate::world::{Client, World, csr, document};
+use crate::world::{Client, MANY_CALLS, Options, World, csr, document};
 
 const ID: &str = "018f3c1e-6b1f-7c1d-9d0a-0000000000ff";
 
@@ -63,7 +63,7 @@ async fn the_document_is_served_as_it_is_committed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_document_names_each_call_and_no_other() {
-    let world = World::start().await;
+    let world = World::with(Options { operator_calls: MANY_CALLS, ..Options::default() }).await;
     let sources = [include_str!("../../src/api/mod.rs"), include_str!("../../src/api/alerts/mod.rs")];
     let parts = sources.iter().flat_map(|source| source.split(".route(\"").skip(1));
     let routes: BTreeSet<&str> = parts.filter_map(|rest| rest.split('"').next()).collect();
@@ -154,7 +154,7 @@ fn bodies() -> Vec<String> {
 /// answer, by its status and by its code, and no answer is the hub's own fault.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_answer_is_undocumented() {
-    let world = World::start().await;
+    let world = World::with(Options { operator_calls: MANY_CALLS, ..Options::default() }).await;
     let host = world.enrol("box7").await;
     let document = openapi::document();
     let admin = world.admin();

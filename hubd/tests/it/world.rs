@@ -17,6 +17,7 @@ use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operator::{DesiredPut, HostView, InviteCreated, InviteRequest};
 use holdfast_protocol::report::{AgentSection, ReportSchema, Sections};
 use holdfast_protocol::secret::Secret;
+use hubd::api::OperatorCallLimits;
 use hubd::artifacts::ArtifactLimits;
 use hubd::clock::{Clock, SystemClock};
 use hubd::run::{self, Start};
@@ -25,6 +26,7 @@ use hubd::store::SharedStore;
 use hubd::task::escrow_notice::NoticeSettings;
 use hubd::task::http_post::WebhookSettings;
 use hubd::task::reload::ReloadSource;
+use hubd::task::state_snapshots::{SnapshotSchedule, SnapshotSettings};
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{CertificateParams, KeyPair};
 use reqwest::header::{HeaderMap, HeaderValue};
@@ -53,6 +55,17 @@ impl Clock for TestClock {
 /// As many bytes as a test likes, on however small a disk.
 pub const ARTIFACTS: ArtifactLimits = ArtifactLimits { bytes_max: 1 << 30, disk_reserve_bytes: 0 };
 
+/// Tests keep snapshots themselves.
+pub const SNAPSHOTS: SnapshotSettings =
+    SnapshotSettings { schedule: SnapshotSchedule::Off, bytes_max: 1 << 30 };
+
+/// For tests with more calls than operators make.
+pub const MANY_CALLS: OperatorCallLimits = OperatorCallLimits {
+    calls_per_token: u32::MAX,
+    calls_per_address: u32::MAX,
+    attempts_per_address: u32::MAX,
+};
+
 /// How the hub of a test is started.
 pub struct Options {
     pub webhook: Option<WebhookSettings>,
@@ -62,6 +75,7 @@ pub struct Options {
     pub reload: Option<ReloadSource>,
     pub artifacts: ArtifactLimits,
     pub database: Database,
+    pub operator_calls: OperatorCallLimits,
 }
 
 impl Default for Options {
@@ -75,6 +89,7 @@ impl Default for Options {
             reload: None,
             artifacts: ARTIFACTS,
             database: Database::Folder,
+            operator_calls: OperatorCallLimits::USUAL,
         }
     }
 }
@@ -138,6 +153,8 @@ impl World {
             connections_max: options.connections_max,
             usage_bytes_max: u64::MAX,
             artifacts: options.artifacts,
+            snapshots: SNAPSHOTS,
+            operator_calls: options.operator_calls,
             reload: options.reload,
             clock: clock.clone(),
         };

@@ -34,7 +34,7 @@ impl api::Caller for Caller {
         match self {
             Self::Anyone => &[Busy, Internal, Range, Unavailable],
             Self::Agent => &[Busy, Certificate, Frozen, Internal, Range, Replaced, Revoked, Unavailable],
-            Self::Operator => &[Busy, Forbidden, Internal, Range, Unauthenticated, Unavailable],
+            Self::Operator => &[Busy, Forbidden, Internal, Range, RateLimited, Unauthenticated, Unavailable],
         }
     }
 
@@ -223,7 +223,7 @@ pub const CALLS: &[Call] = &[
         )
     },
     Call {
-        refusals: &[IdempotencyMismatch, NotFound, NoticeUnset, RateLimited],
+        refusals: &[IdempotencyMismatch, NotFound, NoticeUnset],
         ..change(
             "/v1/hosts/{host}/escrow/read",
             ("readHostEscrow", "Reads versions of a host's wrapped key. Their customer is notified."),

@@ -17,6 +17,7 @@ pub mod quiet;
 mod releases;
 mod restore_certificates;
 mod rollouts;
+mod state_snapshots;
 mod usage;
 mod work_orders;
 
@@ -112,6 +113,10 @@ macro_rules! stories {
                 waves_by_label_keep_to_windows_and_to_a_rate
                 hosts_go_back_to_the_release_that_the_plan_names
                 guest_agents_are_asked_for_in_the_documents_of_a_wave;
+            state_snapshots:
+                the_state_of_all_hosts_is_one_document
+                a_snapshot_is_kept_once_for_each_day
+                kept_snapshots_are_thinned_and_bounded;
             restore_certificates:
                 a_restore_certificate_is_countersigned_once_and_two_are_kept;
             work_orders:
