@@ -36,6 +36,7 @@ mod order;
 mod release;
 mod rollout;
 mod sign;
+mod state;
 mod top;
 
 pub use alert::{AlertCommand, ExplainArgs, ListArgs, LogArgs, SilenceCommand};
@@ -47,6 +48,7 @@ pub use order::{OneOrder, OrderArgs, OrderCommand};
 pub use release::{ManifestArgs, ReleaseCommand, VerifyArgs};
 pub use rollout::{PlanArgs, RolloutCommand};
 pub use sign::{BackupTier, KeyArgs, LossArg, SignArgs};
+pub use state::{ExportArgs, StateCommand, StateRef};
 pub use top::TopArgs;
 
 /// Command line of operators: enroll hosts, apply desired documents, watch and sign.
@@ -131,6 +133,11 @@ pub enum Command {
     Alert(AlertCommand),
     /// Show events, newest last.
     Events(EventsArgs),
+    /// Snapshots of what all hosts should be, and are: take, list, show, compare.
+    #[command(subcommand)]
+    State(StateCommand),
+    /// Write everything of a period as files that a person or a program can read.
+    Export(ExportArgs),
     /// Watch the fleet on a whole screen: what needs a person, hosts, guests, running work.
     Top(TopArgs),
 }

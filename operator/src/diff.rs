@@ -68,6 +68,20 @@ pub struct Change {
 }
 
 impl Diff {
+    /// Of a document that cannot be read.
+    pub const fn unknown(to: Generation) -> Self {
+        Self {
+            from: Generation::NONE,
+            to,
+            settings: Vec::new(),
+            added: Vec::new(),
+            changed: Vec::new(),
+            unnamed: Vec::new(),
+            weaker: Vec::new(),
+            unchanged: 0,
+        }
+    }
+
     /// Whether nothing changes but, perhaps, the number.
     pub const fn is_empty(&self) -> bool {
         self.settings.is_empty()

@@ -15,6 +15,7 @@ use crate::keygen::KeygenError;
 use crate::pins::PinError;
 use crate::prompt::PromptError;
 use crate::release_errors::{ReleaseFileError, ReleaseSignError, ReleaseStoreError, ReleaseVerifyError};
+use crate::state_errors::{ExportError, StateCommandError};
 use crate::tunnel_errors::{ApproveError, TunnelTokenError};
 
 /// It is done.
@@ -102,6 +103,12 @@ pub enum CliError {
     /// A release at the hub.
     #[error(transparent)]
     ReleaseStore(#[from] ReleaseStoreError),
+    /// A snapshot of state.
+    #[error(transparent)]
+    State(#[from] StateCommandError),
+    /// An export.
+    #[error(transparent)]
+    Export(#[from] ExportError),
     /// A restore invite that is not handed on.
     #[error(transparent)]
     Restore(#[from] crate::cmd_errors::RestoreError),
@@ -224,7 +231,13 @@ impl CliError {
     /// For the shell.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Hub(error) => of_hub(error),
+            Self::Hub(error)
+            | Self::State(StateCommandError::Hub(error))
+            | Self::Export(ExportError::Hub(error) | ExportError::State(StateCommandError::Hub(error))) => {
+                of_hub(error)
+            }
+            Self::State(StateCommandError::NotKept { .. } | StateCommandError::None) => NOT_FOUND,
+            Self::Export(ExportError::Period | ExportError::Exists { .. }) => USAGE,
             Self::Config(ConfigError::NotLoggedIn { .. }) => NO_PERMISSION,
             Self::Prompt(PromptError::NoTerminal { .. }) => USAGE,
             Self::NoGuest { .. }

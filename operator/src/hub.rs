@@ -21,6 +21,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// For a piece of a file over a slow line. The hub may hash what it has before the piece.
 const PIECE_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// For the state of a whole fleet over a slow line.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(1_800);
+
 /// The longest answer is a page of twenty documents of 1 MiB, whose quotes and line ends take two bytes each.
 const ANSWER_BYTES_MAX: usize = 48 * 1024 * 1024;
 
@@ -33,6 +36,10 @@ const PAGES_MAX: usize = 500;
 /// How often a request is sent when the hub does not answer, and the pause between.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(700);
+
+/// How often a reader waits that asked too often, and how long. The hub's bucket has some hundred calls by then.
+const RATE_WAITS: u32 = 3;
+const RATE_PAUSE: Duration = Duration::from_secs(5);
 
 /// Why the request could not be sent, or was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -160,7 +167,7 @@ impl Hub {
 
     /// Reads one resource.
     pub async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, HubError> {
-        self.ask(self.call(Method::GET, path, &[])).await
+        self.read(self.call(Method::GET, path, &[])).await
     }
 
     /// Reads one resource that may not exist.
@@ -174,7 +181,7 @@ impl Hub {
         path: &[&str],
         query: &[(&str, &str)],
     ) -> Result<Option<T>, HubError> {
-        match self.ask(self.call(Method::GET, path, query)).await {
+        match self.read(self.call(Method::GET, path, query)).await {
             Ok(found) => Ok(Some(found)),
             Err(HubError::Refused { problem, .. }) if problem.code == ErrorCode::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -193,7 +200,7 @@ impl Hub {
         for _ in 0..PAGES_MAX {
             let cursor_now = cursor.as_deref().map(|cursor| ("cursor", cursor));
             let query: Vec<_> = query.iter().copied().chain(cursor_now).collect();
-            let page: Page<T> = self.ask(self.call(Method::GET, path, &query)).await?;
+            let page: Page<T> = self.read(self.call(Method::GET, path, &query)).await?;
             items.extend(page.items);
             match page.next {
                 Some(next) if items.len() < most && Some(&next) != cursor.as_ref() => cursor = Some(next),
@@ -204,6 +211,29 @@ impl Hub {
             }
         }
         Err(HubError::TooManyPages)
+    }
+
+    /// Reads one page of a list.
+    pub async fn page<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+        cursor: Option<&str>,
+    ) -> Result<Page<T>, HubError> {
+        let cursor = cursor.map(|cursor| ("cursor", cursor));
+        let query: Vec<_> = query.iter().copied().chain(cursor).collect();
+        self.read(self.call(Method::GET, path, &query)).await
+    }
+
+    /// Reads bytes as they come, piece by piece. It is not sent again: what came may have been used.
+    pub async fn stream<E>(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+        take: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<Result<(), E>, HubError> {
+        let call = self.call(Method::GET, path, query).within(STREAM_TIMEOUT);
+        call.stream(take).await.map_err(|error| self.failed(error))
     }
 
     /// Changes something. With the same key, a repeat is known as one.
@@ -255,6 +285,20 @@ impl Hub {
 
     fn write<'c>(&self, call: Call<'c>, body: &impl Serialize) -> Result<Call<'c>, HubError> {
         call.json(body).map_err(|error| self.failed(error))
+    }
+
+    /// Reads, and waits where this token called as often as one may: a command that reads each guest of a fleet goes on.
+    async fn read<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, HubError> {
+        for _ in 0..RATE_WAITS {
+            let Some(attempt) = call.again() else { break };
+            match Box::pin(self.ask(attempt)).await {
+                Err(HubError::Refused { problem, .. }) if problem.code == ErrorCode::RateLimited => {
+                    tokio::time::sleep(RATE_PAUSE).await;
+                }
+                other => return other,
+            }
+        }
+        Box::pin(self.ask(call)).await
     }
 
     /// Sends, and sends again when there is no answer. A call that changes something carries a key, so a repeat has no

@@ -16,6 +16,7 @@ mod diff;
 mod document_file;
 mod error;
 mod exit_codes;
+mod export;
 mod hub;
 mod job_draft;
 mod job_file;
@@ -28,6 +29,8 @@ mod release_file;
 mod release_proof;
 mod render;
 mod screen;
+mod state;
+mod state_errors;
 mod tunnel_errors;
 
 use std::process::ExitCode;

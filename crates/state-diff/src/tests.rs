@@ -73,7 +73,7 @@ fn a_guest_that_stopped_and_lost_its_protection_is_worse() {
         "worse current: run: from running to stopped",
         "worse current: controller health: from well to unwell",
         "worse protection: posture: from protected (a backup was proved 2 days ago) to unprotected (no backup of it is left)",
-        "worse protection: promise, snapshot tier retention",
+        "worse protection: promise, snapshot retention: from 3 last to 1 last",
         "began: critical, it does not start",
     ] {
         assert!(lines.iter().any(|line| line.contains(expected)), "{expected}: {lines:#?}");

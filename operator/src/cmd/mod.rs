@@ -8,6 +8,7 @@ mod certificate;
 mod desired;
 pub mod escrow;
 mod events;
+mod export;
 pub mod golden;
 mod guest;
 pub mod guest_audit;
@@ -26,6 +27,7 @@ mod rollout;
 pub mod seal;
 mod sign;
 mod silence;
+mod state;
 mod storage;
 mod top;
 pub mod tunnel_token;
@@ -88,6 +90,8 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
         Command::Alert(command) => alert::run(command, &hub, screen).await,
         Command::Top(args) => top::run(args, &hub, screen).await,
         Command::Events(args) => events::run(&args, &hub, screen).await,
+        Command::State(command) => state::run(command, &hub, screen).await,
+        Command::Export(args) => export::run(args, &hub, screen).await,
     }
 }
 

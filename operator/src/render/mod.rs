@@ -32,6 +32,7 @@ pub mod root_disk;
 #[cfg(test)]
 pub mod samples;
 pub mod sparkline;
+pub mod state;
 pub mod storage;
 mod table;
 mod time;

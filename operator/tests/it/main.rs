@@ -18,6 +18,7 @@ mod release;
 mod rollout;
 mod seal;
 mod sign;
+mod state;
 mod terminal;
 mod trust;
 mod tunnel_token;
