@@ -54,7 +54,7 @@ const CONNECTIONS_USUAL: usize = 12_000;
 /// Kept use by default: a thousand hosts with twenty guests each have 25 GB after 400 days.
 pub const USAGE_GIB_USUAL: u16 = 32;
 
-/// Kept snapshots of state by default, in MiB: 34 of a thousand hosts with 44 guests each have about 300.
+/// Kept snapshots of state by default, in MiB: 34 of them, at up to 30 each.
 const STATE_SNAPSHOT_MIB_USUAL: u16 = 1024;
 
 /// Files of releases by default: twenty releases with a golden image each.
