@@ -10,8 +10,10 @@ use holdfast_protocol::operator::Role;
 use crate::settings::PublicUrl;
 
 mod db;
+mod hidden_prompt;
 mod operator;
 mod serve;
+mod sign_in;
 mod step_down;
 
 /// The Holdfast hub: stores desired documents, receives reports from hosts, and notices hosts that are silent.
@@ -84,6 +86,19 @@ enum OperatorCommand {
     },
     /// Show all operators, including revoked ones.
     List,
+    /// Set the password of an operator: typed without being shown, or one line of standard input. Their sessions end.
+    Password {
+        /// The name.
+        name: OperatorName,
+    },
+    /// Print a link by which an operator signs in once, within 15 minutes, to set a password and an authenticator.
+    SignInLink {
+        /// The name.
+        name: OperatorName,
+        /// The link opens a whole session, without password and authenticator.
+        #[arg(long)]
+        full: bool,
+    },
     /// Revoke an operator: all their tokens become invalid at once.
     Revoke {
         /// The name.

@@ -1,6 +1,6 @@
 //! The hub: desired documents, reports, and liveness of hosts.
 //!
-//! In: `hubd serve --dir DIR`; agents over mutual TLS, operators over TLS with a token. Out: certificates, desired
+//! In: `hubd serve --dir DIR`; agents over mutual TLS, operators over TLS with a token or a session. Out: certificates, desired
 //! documents, events. It never connects to a host, holds no signing key, no recovery code and no unwrapped key.
 //!
 //! | layer | modules |

@@ -15,13 +15,14 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::api::{self, ConcurrencyLimits, Downloads, HubCounters, LongPolls, RateLimits, UsageInbox};
+use crate::api::{self, ConcurrencyLimits, Downloads, HubCounters, LongPolls, RateLimits, SignIn, UsageInbox};
 use crate::artifacts::{ArtifactError, ArtifactFolder, ArtifactLimits};
 use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, ServerCertificateError};
 use crate::clock::Clock;
 use crate::domain::alerting::AlertContext;
 use crate::domain::alerting::notice_text::HubName;
 use crate::domain::alerting::own::{DatabaseState, SettingsState};
+use crate::domain::sign_in::SignInRules;
 use crate::postgres::{self, Postgres, Users};
 use crate::serve::{self, Serving, TlsError};
 use crate::settings::{AlertSettings, Database, PublicUrl, Settings, certificate_names};
@@ -33,7 +34,7 @@ use crate::task::escrow_notice::{NoticeSettings, Notifier};
 use crate::task::http_post::{WebhookError, WebhookSettings};
 use crate::task::reload::{Reload, ReloadSource};
 use crate::task::webhook::Forwarder;
-use crate::task::{database_check, deadman, rollouts, upkeep, usage, watcher, work_orders};
+use crate::task::{database_check, deadman, rollouts, sign_in_refusals, upkeep, usage, watcher, work_orders};
 
 mod admin;
 
@@ -206,6 +207,8 @@ pub struct Start {
     pub artifacts: ArtifactLimits,
     /// Where rules and receivers are read again from, if anywhere.
     pub reload: Option<ReloadSource>,
+    /// How people sign in.
+    pub sign_in: SignInRules,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -222,6 +225,7 @@ impl Start {
             usage_bytes_max: settings.usage_bytes_max,
             artifacts: settings.artifacts,
             reload,
+            sign_in: settings.sign_in,
             clock,
         }
     }
@@ -301,6 +305,9 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     let (usage, waiting) = UsageInbox::new();
     let clock = Arc::clone(&start.clock);
     tasks.spawn(usage::run(waiting, store.clone(), clock, stopped.clone()));
+    let sign_in = SignIn::new(start.sign_in);
+    let (refusals, clock) = (sign_in.refusals(), Arc::clone(&start.clock));
+    tasks.spawn(sign_in_refusals::run(refusals, store.clone(), clock, stopped.clone()));
     let hub = api::Hub {
         store,
         authority,
@@ -318,6 +325,7 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
         stop: stopped.clone(),
         concurrency: ConcurrencyLimits::default(),
         rates: RateLimits::default(),
+        sign_in,
     };
     let router = api::router(Arc::new(hub));
     let connections_max = start.connections_max;

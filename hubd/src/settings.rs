@@ -24,6 +24,7 @@
 
 mod alerts;
 mod database;
+mod sign_in;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -39,8 +40,11 @@ use serde::Deserialize;
 pub use self::alerts::{AlertSettings, AlertSettingsError};
 use self::alerts::{AlertsFile, BackupFile, ReceiverFile, WatcherFile};
 pub use self::database::{Database, DatabaseSettingsError};
+pub use self::sign_in::SignInSettingsError;
+use self::sign_in::SignInFile;
 use crate::api::SettingsFiles;
 use crate::artifacts::{ArtifactLimits, DISK_RESERVE_BYTES};
+use crate::domain::sign_in::SignInRules;
 use crate::task::escrow_notice::NoticeSettings;
 use crate::task::http_post::WebhookSettings;
 
@@ -81,6 +85,8 @@ pub struct Settings {
     pub artifacts: ArtifactLimits,
     /// Where rows are kept.
     pub database: Database,
+    /// How people sign in.
+    pub sign_in: SignInRules,
 }
 
 /// What was given on the command line.
@@ -120,6 +126,8 @@ struct HubFile {
     deliver_to: Option<EgressPolicy>,
     watcher: Option<WatcherFile>,
     backup: Option<BackupFile>,
+    #[serde(default)]
+    sign_in: SignInFile,
 }
 
 #[derive(Debug, Deserialize)]
@@ -189,6 +197,8 @@ pub enum SettingsError {
     UsageSize,
     #[error(transparent)]
     Database(#[from] DatabaseSettingsError),
+    #[error(transparent)]
+    SignIn(#[from] SignInSettingsError),
     #[error("release_gib_max is 0: set how many GiB the files of releases may have, 1 or more")]
     ReleaseSize,
 }
@@ -240,6 +250,7 @@ impl Settings {
                 disk_reserve_bytes: DISK_RESERVE_BYTES,
             },
             database: database::database(file.database.as_deref(), file.database_password_file.as_deref())?,
+            sign_in: file.sign_in.rules()?,
         })
     }
 
@@ -250,6 +261,19 @@ impl Settings {
     pub fn database(given: &Given) -> Result<Database, SettingsError> {
         let (_, file) = hub_file(given.config.clone(), given.dir.join("hub.toml"))?;
         Ok(database::database(file.database.as_deref(), file.database_password_file.as_deref())?)
+    }
+}
+
+impl Settings {
+    /// How the hub is reached, for commands that need nothing else of the settings.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub fn reached_at(given: &Given) -> Result<PublicUrl, SettingsError> {
+        let (path, file) = hub_file(given.config.clone(), given.dir.join("hub.toml"))?;
+        let url = file.public_url.map(|text| text.parse::<PublicUrl>()).transpose();
+        let url = url.map_err(|source| SettingsError::PublicUrl { path, source })?;
+        Ok(url.unwrap_or_else(|| PublicUrl::of(file.listen.unwrap_or_else(usual_listen))))
     }
 }
 

@@ -151,6 +151,11 @@ pub enum OperatorCommand {
         #[arg(long, value_name = "DAYS", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=3650))]
         days: u32,
     },
+    /// Print a link by which an operator signs in once, within 15 minutes, to set a password and an authenticator.
+    SignInLink {
+        /// The name.
+        name: OperatorName,
+    },
     /// Revoke an operator: all their tokens become invalid at once.
     Revoke {
         /// The name.

@@ -4,6 +4,7 @@ pub mod agent_calls;
 pub mod alert_calls;
 pub mod approval_calls;
 pub mod calls;
+pub mod login_calls;
 pub mod openapi;
 pub mod order_calls;
 pub mod release_calls;
@@ -16,6 +17,7 @@ use calls::Call;
 pub const TABLES: &[&[Call]] = &[
     agent_calls::CALLS,
     calls::CALLS,
+    login_calls::CALLS,
     alert_calls::CALLS,
     approval_calls::CALLS,
     order_calls::CALLS,

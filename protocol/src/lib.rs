@@ -37,6 +37,7 @@
 //! | [`listening`] | since when a program has been able to hear another |
 //! | [`filter`] | which hosts or guests a list has |
 //! | [`operator`] | what the operator's command requests from the hub |
+//! | [`sign_in`] | how people sign in at the hub |
 //! | [`pin`], [`secret`], [`json`] | pinned keys, secrets that do not leak, strict JSON |
 //! | [`version`] | which of two versions is the newer one |
 //! | [`root_disk`] | data on the root disk of a guest, and what was signed about it |
@@ -88,6 +89,7 @@ pub mod restore_certificate;
 pub mod root_disk;
 pub mod schema;
 pub mod secret;
+pub mod sign_in;
 pub mod size;
 pub mod storage;
 mod text;

@@ -20,7 +20,7 @@ pub fn all() -> Vec<Named> {
     use crate::{
         alert, bootstrap, break_glass, checkin, desired, enrol, envelope, escrow, golden, guest_audit,
         host_label, image_approval, local, operation, operator, release, restore, restore_certificate,
-        work_order,
+        sign_in, work_order,
     };
     vec![
         named::<alert::AcknowledgeRequest>("alert-acknowledge"),
@@ -130,6 +130,17 @@ pub fn all() -> Vec<Named> {
         named::<restore_certificate::CertificateView>("restore-certificate-view"),
         named::<restore::WithdrawRequest>("withdraw-request"),
         named::<operator::WhoAmI>("whoami"),
+        named::<sign_in::LinkRedemption>("sign-in-link-redemption"),
+        named::<sign_in::LoginRequest>("login-request"),
+        named::<sign_in::PasswordChange>("password-change"),
+        named::<sign_in::RecoveryCodes>("recovery-codes"),
+        named::<sign_in::SessionOpened>("session-opened"),
+        named::<sign_in::SessionView>("session"),
+        named::<sign_in::SignInLink>("sign-in-link"),
+        named::<sign_in::SignInState>("sign-in-state"),
+        named::<sign_in::TotpConfirmation>("totp-confirmation"),
+        named::<sign_in::TotpOffer>("totp-offer"),
+        named::<sign_in::TotpRequest>("totp-request"),
         named::<work_order::WorkOrderView>("work-order"),
         named::<work_order::WorkOrderDetail>("work-order-detail"),
         named::<work_order::WorkOrderRequest>("work-order-request"),

@@ -92,6 +92,7 @@ pub async fn serve_hub(folder: &Path, listen: SocketAddr) -> anyhow::Result<()> 
         usage_bytes_max: u64::MAX,
         artifacts: ArtifactLimits { bytes_max: u64::MAX, disk_reserve_bytes: 0 },
         reload: None,
+        sign_in: hubd::domain::sign_in::SignInRules::default(),
         clock: Arc::new(SystemClock),
     };
     let running = run::start(opened, start).await?;

@@ -538,3 +538,47 @@ $$;
 
 CREATE TRIGGER usage_counted AFTER INSERT OR UPDATE OR DELETE ON usage
     FOR EACH ROW EXECUTE FUNCTION count_usage();
+
+-- How people sign in.
+CREATE TABLE passwords (
+    operator    TEXT COLLATE "C" PRIMARY KEY REFERENCES operators (name),
+    hash        TEXT COLLATE "C" NOT NULL,
+    set_at      BIGINT NOT NULL
+);
+
+CREATE TABLE authenticators (
+    operator    TEXT COLLATE "C" PRIMARY KEY REFERENCES operators (name),
+    sealed      BYTEA,
+    since       BIGINT,
+    last_step   BIGINT,
+    pending     BYTEA,
+    CHECK ((sealed IS NULL) = (since IS NULL))
+);
+
+CREATE TABLE recovery_codes (
+    operator    TEXT COLLATE "C" NOT NULL REFERENCES operators (name),
+    hash        BYTEA NOT NULL CHECK (length(hash) = 32),
+    PRIMARY KEY (operator, hash)
+);
+
+CREATE TABLE sign_in_links (
+    hash        BYTEA PRIMARY KEY CHECK (length(hash) = 32),
+    operator    TEXT COLLATE "C" NOT NULL REFERENCES operators (name),
+    kind        TEXT COLLATE "C" NOT NULL CHECK (kind IN ('full', 'setup')),
+    expires_at  BIGINT NOT NULL
+);
+
+CREATE TABLE sessions (
+    hash          BYTEA PRIMARY KEY CHECK (length(hash) = 32),
+    id            BYTEA NOT NULL UNIQUE CHECK (length(id) = 16),
+    operator      TEXT COLLATE "C" NOT NULL REFERENCES operators (name),
+    kind          TEXT COLLATE "C" NOT NULL CHECK (kind IN ('full', 'setup')),
+    made_at       BIGINT NOT NULL,
+    used_at       BIGINT NOT NULL,
+    idle_ends_at  BIGINT NOT NULL,
+    ends_at       BIGINT NOT NULL,
+    address       TEXT COLLATE "C" NOT NULL,
+    user_agent    TEXT COLLATE "C" NOT NULL
+);
+
+CREATE INDEX sessions_of_operator ON sessions (operator, made_at);

@@ -1,6 +1,6 @@
-//! Authentication: agents by certificate, operators by bearer token.
+//! Authentication: agents by certificate, operators by bearer token or session.
 //!
-//! A token is looked up by its hash at every request, so a revocation takes effect at the next one.
+//! Both are looked up by a hash at every request, so a revocation takes effect at the next one.
 
 use std::sync::Arc;
 
@@ -15,8 +15,10 @@ use net::server::Answer;
 
 use super::Hub;
 use super::problem::ApiError;
+use super::sign_in::operator_of_session;
 use crate::domain::identity::Presented;
 use crate::serve::AdmittedConnection;
+use crate::store::OperatorRecord;
 
 /// An agent, as far as its certificate says. What that is worth is judged by the store.
 pub(super) struct Agent(pub Presented);
@@ -59,17 +61,13 @@ impl FromRequestParts<Arc<Hub>> for Operator {
         let unknown = || {
             ApiError::new(
                 ErrorCode::Unauthenticated,
-                "this call needs an operator's token that is known and has not ended: `holdfast login`",
+                "this call needs an operator's token, or a session, that is known and has not ended: `holdfast login`",
             )
         };
-        let value = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let (scheme, token) = value.and_then(|value| value.split_once(' ')).ok_or_else(unknown)?;
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return Err(unknown());
-        }
-        let hash = TokenHash::of(token.trim().as_bytes());
-        let found = hub.store.operator_by_token(hash, hub.clock.now()).await?;
-        let record = found.ok_or_else(unknown)?;
+        let record = match operator_of_session(parts, hub).await? {
+            Some(record) => record,
+            None => operator_of_token(parts, hub).await?.ok_or_else(unknown)?,
+        };
         // From now on the connection is the operator's, and no stranger's crowd ends it.
         if let Some(Err(_)) =
             parts.extensions.get::<AdmittedConnection>().map(|visitor| visitor.is_operator(&record.name))
@@ -81,6 +79,17 @@ impl FromRequestParts<Arc<Hub>> for Operator {
         }
         Ok(Self { name: record.name, role: record.role })
     }
+}
+
+/// The operator of a bearer token; none without one that is good.
+async fn operator_of_token(parts: &Parts, hub: &Hub) -> Result<Option<OperatorRecord>, ApiError> {
+    let value = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let Some((scheme, token)) = value.and_then(|value| value.split_once(' ')) else { return Ok(None) };
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Ok(None);
+    }
+    let hash = TokenHash::of(token.trim().as_bytes());
+    Ok(hub.store.operator_by_token(hash, hub.clock.now()).await?)
 }
 
 /// Where a request comes from.

@@ -5,9 +5,10 @@
 //!
 //! | audience | authentication | routes |
 //! | --- | --- | --- |
-//! | any caller | none | `/healthz`, `/readyz`, `/v1/enroll`, `/v1/enrollment-requests`, `/v1/restore` |
+//! | any caller | none | `/healthz`, `/readyz`, `/v1/enroll`, `/v1/enrollment-requests`, `/v1/restore`, `/v1/login`, `/v1/sign-in-link` |
 //! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…`, `/v1/agent/replacement`, `/v1/agent/restore-certificates`, `/v1/agent/guest-audit`, `/v1/agent/release-offer`, `/v1/agent/releases…`, `/v1/agent/artifacts…` |
-//! | operators | bearer token | all other `/v1/…` |
+//! | people | cookie of a session | `/v1/logout`, `/v1/session`, `/v1/password`, `/v1/totp…` |
+//! | operators | bearer token, or cookie of a session | all other `/v1/…` |
 
 mod alerts;
 mod artifacts;
@@ -40,6 +41,7 @@ mod releases;
 mod restore;
 mod restore_certificates;
 mod rollouts;
+mod sign_in;
 mod turns;
 mod usage;
 mod usage_inbox;
@@ -63,6 +65,7 @@ pub use self::alerts::{ConfiguredReceiver, ConfiguredReceivers, SettingsFiles};
 pub use downloads::Downloads;
 pub use long_poll::LongPolls;
 pub use metrics::HubCounters;
+pub use sign_in::{Refusals, SignIn};
 pub use usage_inbox::{UsageFromHost, UsageInbox};
 
 use self::problem::ApiError;
@@ -107,6 +110,8 @@ pub struct Hub {
     pub concurrency: ConcurrencyLimits,
     /// How often one place, and how much one certificate, may ask.
     pub rates: RateLimits,
+    /// How people sign in.
+    pub sign_in: SignIn,
 }
 
 /// How often one address may request enrollment, and how much one host may report.
@@ -209,6 +214,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/enroll", post(enrol::enrol))
         .route("/v1/enrollment-requests", post(enrollment_requests::submit))
         .route("/v1/restore", post(restore::redeem))
+        .merge(sign_in::entrances())
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::strangers));
     let operators = Router::new()
         .route("/v1/whoami", get(auth::whoami))
@@ -257,6 +263,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/events", get(events::list))
         .route("/metrics", get(metrics::show))
         .merge(alerts::routes())
+        .merge(sign_in::routes())
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::operators));
     // An upload has its own limits: of number, of silence and of time.
     let uploads = Router::new().route("/v1/artifacts/{sha256}", put(artifacts::put));

@@ -28,11 +28,11 @@ use crate::domain::work_order::WorkOrderError;
 use crate::store::OperatorError;
 use crate::store::{
     AcknowledgeError, EnrollmentRequestError, EscrowError, InviteRequestError, PlanRolloutError, RedeemError,
-    RenewError, RestoreCertificateError, RestoreError, RestoreRequestError, SilenceRequestError, StoreError,
+    RenewError, RestoreCertificateError, RestoreError, RestoreRequestError, SignInError, SilenceRequestError, StoreError,
     TestError, WithdrawError, WriteError,
 };
 
-/// The value of `Retry-After`, for the error codes that carry one.
+/// The value of `Retry-After`, for the error codes that carry one, where none is known.
 const RETRY_AFTER_S: u32 = 5;
 
 /// A bad answer.
@@ -63,7 +63,8 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let asks_again =
             matches!(self.0.problem.code, ErrorCode::Busy | ErrorCode::RateLimited | ErrorCode::Unavailable);
-        Refused { retry_after_s: asks_again.then_some(RETRY_AFTER_S), ..self.0 }.into_response()
+        let usual = asks_again.then_some(RETRY_AFTER_S);
+        Refused { retry_after_s: self.0.retry_after_s.or(usual), ..self.0 }.into_response()
     }
 }
 
@@ -305,6 +306,17 @@ impl From<OperatorError> for ApiError {
             OperatorError::Taken { .. } => ErrorCode::NameTaken,
             OperatorError::LastAdmin { .. } => ErrorCode::PreconditionFailed,
             OperatorError::Unknown { .. } => ErrorCode::NotFound,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<SignInError> for ApiError {
+    fn from(error: SignInError) -> Self {
+        let code = match error {
+            SignInError::Refused | SignInError::Link => ErrorCode::Unauthenticated,
+            SignInError::Unknown { .. } => ErrorCode::NotFound,
+            SignInError::NothingPending => ErrorCode::PreconditionFailed,
         };
         Self::new(code, error.to_string())
     }

@@ -9,12 +9,13 @@
 //! | `ca.key` | the CA's key, PEM | 0600 |
 //! | `ca.pem` | the CA's certificate, PEM | 0644 |
 //! | `countersign.key` | the key for statements about restore certificates, PEM | 0600 |
-//! | `seed.key` | 32 random bytes that invite secrets and operators' tokens are derived from | 0600 |
+//! | `seed.key` | 32 random bytes that invite secrets, operators' tokens and the keys of sign-in are derived from | 0600 |
 
 mod countersign;
 mod csr;
 mod issue;
 mod server;
+mod sign_in;
 
 use std::path::{Path, PathBuf};
 
@@ -32,6 +33,7 @@ use zeroize::Zeroizing;
 
 pub use csr::{AgentKey, CsrError};
 pub use issue::{HOST_CERTIFICATE_LIFE, IssueError, Issued};
+pub use sign_in::{NONCE_BYTES, SealError};
 pub use server::{ServerCertificate, ServerCertificateError};
 
 /// The CA lives ten years: longer than a host. After a change of the CA every host must enroll again.

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use holdfast_protocol::id::CorrelationId;
+use holdfast_protocol::sign_in::SessionKind;
 use uuid::Uuid;
 
-use super::OperatorCommand;
+use super::{OperatorCommand, sign_in};
 use crate::clock::{Clock as _, SystemClock};
 use crate::domain::alerting::AlertContext;
 use crate::postgres::{Postgres, Users};
@@ -39,7 +40,7 @@ pub(super) async fn run(
             tokio::task::spawn_blocking(open).await.context("the database's opening ended in a mistake")??
         }
     };
-    let outcome = command_on(&store, command).await;
+    let outcome = command_on(&store, command, &given).await;
     drop(store);
     let joined = tokio::task::spawn_blocking(move || writer.join()).await;
     if !matches!(joined, Ok(Ok(()))) {
@@ -48,7 +49,7 @@ pub(super) async fn run(
     outcome
 }
 
-async fn command_on(store: &SharedStore, command: OperatorCommand) -> anyhow::Result<()> {
+async fn command_on(store: &SharedStore, command: OperatorCommand, given: &Given) -> anyhow::Result<()> {
     let now = SystemClock.now();
     let correlation = CorrelationId::new(Uuid::new_v4());
     let mut out = std::io::stdout();
@@ -65,6 +66,13 @@ async fn command_on(store: &SharedStore, command: OperatorCommand) -> anyhow::Re
         }
         OperatorCommand::Revoke { name } => {
             store.revoke_operator(name, now, correlation).await.map_err(explain)?;
+        }
+        OperatorCommand::Password { name } => sign_in::password(store, name, (now, correlation)).await?,
+        OperatorCommand::SignInLink { name, full } => {
+            let kind = if full { SessionKind::Full } else { SessionKind::Setup };
+            let link = sign_in::link(store, name, kind, (now, correlation), given).await?;
+            // The one place where a link is shown, this once.
+            writeln!(out, "{}", link.expose())?;
         }
         OperatorCommand::List => {
             for operator in store.operators().await? {

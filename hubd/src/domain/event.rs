@@ -115,6 +115,18 @@ kinds! {
     OperatorAdded = "operator_added"
     /// An operator was removed.
     OperatorRevoked = "operator_revoked"
+    /// A person signed in.
+    SignedIn = "signed_in"
+    /// Sign-ins were refused.
+    SignInRefused = "sign_in_refused"
+    /// A sign-in link was made.
+    SignInLinkMade = "sign_in_link_made"
+    /// A session was ended before its time.
+    SessionEnded = "session_ended"
+    /// A password was set.
+    PasswordSet = "password_set"
+    /// An authenticator was put into use, with new recovery codes.
+    AuthenticatorSet = "authenticator_set"
     /// An operator ordered something from a host.
     WorkOrdered = "work_ordered"
     /// An operator asked for an order to be taken back.

@@ -21,6 +21,7 @@
 //! | [`release_offer`] | whether a release may be offered to a host |
 //! | [`retry`] | when a failed delivery is tried again |
 //! | [`rollout`] | which hosts of a rollout are offered a release, and when the next wave opens |
+//! | [`sign_in`] | passwords, one-time codes, and how long sessions live |
 //! | [`summary`] | the part of a report that the host list shows |
 //! | [`usage`] | what is kept of the use of hosts and guests |
 //! | [`work_order`] | the states of work orders, and their bounds |
@@ -47,6 +48,7 @@ pub mod release_offer;
 pub mod restore_certificate;
 pub mod retry;
 pub mod rollout;
+pub mod sign_in;
 pub mod summary;
 pub mod usage;
 pub mod work_order;

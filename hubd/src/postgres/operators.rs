@@ -26,7 +26,7 @@ const fn role_word(role: Role) -> &'static str {
 }
 
 /// The table's check allows these three alone.
-fn read_role(row: &Row<'_>) -> sql::Result<Role> {
+pub(super) fn read_role(row: &Row<'_>) -> sql::Result<Role> {
     let word: String = row.get("role")?;
     Ok(match word.as_str() {
         "admin" => Role::Admin,
@@ -35,7 +35,7 @@ fn read_role(row: &Row<'_>) -> sql::Result<Role> {
     })
 }
 
-fn read(row: &Row<'_>) -> sql::Result<OperatorRecord> {
+pub(super) fn read(row: &Row<'_>) -> sql::Result<OperatorRecord> {
     Ok(OperatorRecord {
         name: row.get::<_, Text<_>>("name")?.0,
         role: read_role(row)?,
@@ -51,7 +51,7 @@ struct Revocation<'a> {
     actor: Option<&'a OperatorName>,
 }
 
-fn role_of(tx: &Tx<'_>, name: &OperatorName) -> Result<Option<Role>, Failed<OperatorError>> {
+pub(super) fn role_of<E>(tx: &Tx<'_>, name: &OperatorName) -> Result<Option<Role>, Failed<E>> {
     let sql = "SELECT role FROM operators WHERE name = $1 AND revoked_at IS NULL";
     Ok(tx.prepare_cached(sql)?.query_row([name.as_str()], read_role).optional()?)
 }

@@ -58,6 +58,7 @@ impl Pruning for Sqlite {
                      (SELECT used_generation FROM hosts WHERE number = host)",
                 params![CERTIFICATES_KEPT],
             )?;
+            super::sessions::prune(tx, now)?;
             super::usage::prune(tx, now)?;
             Ok::<_, Failed<std::convert::Infallible>>(())
         });

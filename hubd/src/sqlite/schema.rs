@@ -44,6 +44,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0028_images.sql"),
     include_str!("../../migrations/sqlite/0029_tunnels_and_withdrawals.sql"),
     include_str!("../../migrations/sqlite/0030_work_orders.sql"),
+    include_str!("../../migrations/sqlite/0038_sign_in.sql"),
 ];
 
 /// The hub's own to read: it holds invites, reports and wrapped keys.

@@ -38,6 +38,8 @@ mod restore_certificates;
 mod restore_orders;
 mod restores;
 mod rollouts;
+mod sessions;
+mod sign_in;
 mod threads;
 mod usage;
 mod webhook;
@@ -85,7 +87,7 @@ pub use outbox::{DeliveryEnd, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQue
 pub use prune::{
     ALERT_LOG_KEPT, ANSWERS_KEPT, AUDIT_RECORDS_KEPT, CERTIFICATES_KEPT, DELIVERIES_KEPT,
     ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, READINGS_KEPT,
-    SILENCES_KEPT, VERSIONS_KEPT, WORK_ORDERS_KEPT,
+    SESSIONS_KEPT, SILENCES_KEPT, VERSIONS_KEPT, WORK_ORDERS_KEPT,
 };
 pub use release_offers::ReleaseOffers;
 pub use releases::{AskingHost, NewRelease, ReleaseRecord, Releases};
@@ -96,6 +98,13 @@ pub use restore_orders::{
 };
 pub use restores::{NewRestore, Redeemed, RestoreError, RestoreRedemption, RestoreRequestError, Restores};
 pub use rollouts::{PlanRolloutError, ROLLOUTS_MAX, Rollouts};
+pub use sessions::{
+    NewSession, SESSIONS_MAX, SessionChoice, SessionEnd, SessionRecord, Sessions,
+};
+pub use sign_in::{
+    Authenticator, ConfirmedAuthenticator, Credentials, NewLinkSession, NewPassword, NewSignIn,
+    NewSignInLink, SignInChange, SignInError, SignInLinkMade, SignIns, UsedFactor,
+};
 pub use threads::WriterThread;
 pub use usage::{Thinned, Usage, UsageQuery};
 pub use webhook::{Outgoing, WebhookQueue};
@@ -143,6 +152,8 @@ pub trait Store:
     + RestoreOrders
     + Restores
     + Rollouts
+    + Sessions
+    + SignIns
     + SignedJobs
     + Usage
     + WebhookQueue

@@ -31,6 +31,8 @@ pub const DELIVERIES_KEPT: u32 = 50_000;
 pub const SILENCES_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// How long audit records about guests are kept.
 pub const AUDIT_RECORDS_KEPT: SignedDuration = SignedDuration::from_hours(400 * 24);
+/// Sessions that ended: addresses from which people signed in are known by them.
+pub const SESSIONS_KEPT: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// Certificates of one host: the one in use, the next, and a few for inspection.
 pub const CERTIFICATES_KEPT: u32 = 8;
 

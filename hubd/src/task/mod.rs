@@ -9,6 +9,7 @@ pub mod http_post;
 pub mod hub_backup;
 pub mod reload;
 pub mod rollouts;
+pub mod sign_in_refusals;
 pub mod upkeep;
 pub mod usage;
 pub mod watcher;

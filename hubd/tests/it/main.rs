@@ -50,6 +50,7 @@ mod root_links;
 #[path = "../../../tests/support/rows.rs"]
 mod rows;
 mod sessions;
+mod sign_in;
 mod slow_receivers;
 mod store;
 mod strangers;

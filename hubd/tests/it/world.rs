@@ -19,6 +19,7 @@ use holdfast_protocol::report::{AgentSection, ReportSchema, Sections};
 use holdfast_protocol::secret::Secret;
 use hubd::artifacts::ArtifactLimits;
 use hubd::clock::{Clock, SystemClock};
+use hubd::domain::sign_in::SignInRules;
 use hubd::run::{self, Start};
 use hubd::settings::{AlertSettings, Database};
 use hubd::store::SharedStore;
@@ -62,6 +63,7 @@ pub struct Options {
     pub reload: Option<ReloadSource>,
     pub artifacts: ArtifactLimits,
     pub database: Database,
+    pub sign_in: SignInRules,
 }
 
 impl Default for Options {
@@ -75,6 +77,7 @@ impl Default for Options {
             reload: None,
             artifacts: ARTIFACTS,
             database: Database::Folder,
+            sign_in: SignInRules::default(),
         }
     }
 }
@@ -139,6 +142,7 @@ impl World {
             usage_bytes_max: u64::MAX,
             artifacts: options.artifacts,
             reload: options.reload,
+            sign_in: options.sign_in,
             clock: clock.clone(),
         };
         let running = run::start(opened, start).await.unwrap();

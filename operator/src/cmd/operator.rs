@@ -1,6 +1,7 @@
 //! `holdfast operator`: operators and their tokens.
 
 use holdfast_protocol::operator::{OperatorMade, OperatorRequest, OperatorView, Role};
+use holdfast_protocol::sign_in::SignInLink;
 use holdfast_protocol::size::TokenDays;
 use serde_json::json;
 
@@ -22,6 +23,11 @@ pub async fn run(command: OperatorCommand, hub: &Hub, screen: &Screen) -> Result
             let request = OperatorRequest { name, role: role.into(), days };
             let made: OperatorMade = hub.post(&["v1", "operators"], &request).await?;
             screen.show(&made, |made, _| render::operator::made(made, clock::now()))
+        }
+        OperatorCommand::SignInLink { name } => {
+            let path = ["v1", "operators", name.as_str(), "sign-in-link"];
+            let link: SignInLink = hub.post(&path, &json!({})).await?;
+            screen.show(&link, |link, _| render::operator::sign_in_link(link, clock::now()))
         }
         OperatorCommand::Revoke { name, assume_yes } => {
             prompt::confirm(&format!("Let {name} go? Every token of theirs ends at once."), assume_yes)?;

@@ -1,6 +1,7 @@
 //! Table of operators.
 
 use holdfast_protocol::operator::{OperatorMade, OperatorView, Role};
+use holdfast_protocol::sign_in::SignInLink;
 use jiff::Timestamp;
 
 use super::table::{Field, plain, table};
@@ -40,5 +41,15 @@ pub fn made(made: &OperatorMade, now: Timestamp) -> String {
         made.name,
         word(made.role),
         when(made.expires_at, now)
+    )
+}
+
+/// A sign-in link, this once.
+pub fn sign_in_link(link: &SignInLink, now: Timestamp) -> String {
+    format!(
+        "{}\n\nThe sign-in link of {}, shown this once; it works once and ends {}. It sets a password and an authenticator, and does nothing else.\n",
+        link.url.expose(),
+        link.name,
+        when(link.expires_at, now)
     )
 }

@@ -25,8 +25,10 @@ pub enum Caller {
     Anyone,
     /// An agent, by its client certificate.
     Agent,
-    /// An operator, by a token.
+    /// An operator, by a token or by a session.
     Operator,
+    /// A person, by the cookie of a session.
+    Session,
 }
 
 impl api::Caller for Caller {
@@ -34,7 +36,9 @@ impl api::Caller for Caller {
         match self {
             Self::Anyone => &[Busy, Internal, Range, Unavailable],
             Self::Agent => &[Busy, Certificate, Frozen, Internal, Range, Replaced, Revoked, Unavailable],
-            Self::Operator => &[Busy, Forbidden, Internal, Range, Unauthenticated, Unavailable],
+            Self::Operator | Self::Session => {
+                &[Busy, Forbidden, Internal, Range, Unauthenticated, Unavailable]
+            }
         }
     }
 
@@ -47,6 +51,7 @@ impl api::Caller for Caller {
             Self::Anyone => None,
             Self::Agent => Some("certificate"),
             Self::Operator => Some("token"),
+            Self::Session => Some("session"),
         }
     }
 }

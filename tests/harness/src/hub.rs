@@ -104,6 +104,7 @@ pub async fn open_routes(folder: &Path, clock: Arc<dyn hubd::clock::Clock>) -> R
         stop: stopped,
         concurrency: ConcurrencyLimits::default(),
         rates: RateLimits::default(),
+        sign_in: hubd::api::SignIn::default(),
     };
     let routes = router(Arc::new(parts));
     Ok(Opened { routes, admin_token: opened.admin_token, stop, writer: opened.writer, _lock: opened.lock })

@@ -17,6 +17,7 @@ pub mod quiet;
 mod releases;
 mod restore_certificates;
 mod rollouts;
+mod sign_in;
 mod usage;
 mod work_orders;
 
@@ -114,6 +115,14 @@ macro_rules! stories {
                 guest_agents_are_asked_for_in_the_documents_of_a_wave;
             restore_certificates:
                 a_restore_certificate_is_countersigned_once_and_two_are_kept;
+            sign_in:
+                a_session_lives_by_its_use_and_ends_with_its_operator
+                a_session_is_ended_by_its_operator_or_an_admin
+                sessions_of_one_operator_are_bounded
+                a_password_change_ends_all_other_sessions_and_links
+                each_step_and_each_recovery_code_is_used_once
+                a_link_opens_one_session_within_its_time
+                refusals_are_written_down;
             work_orders:
                 an_order_is_passed_on_until_its_host_speaks_of_it_and_ends_once
                 a_quiet_host_gets_an_order_and_what_it_says_of_it_is_news
