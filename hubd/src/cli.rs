@@ -98,6 +98,9 @@ enum OperatorCommand {
         /// The link opens a whole session, without password and authenticator.
         #[arg(long)]
         full: bool,
+        /// How the hub is reached [default: as the settings say, which a flag of `hubd serve` does not change].
+        #[arg(long)]
+        public_url: Option<PublicUrl>,
     },
     /// Revoke an operator: all their tokens become invalid at once.
     Revoke {

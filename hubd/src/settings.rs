@@ -270,6 +270,9 @@ impl Settings {
     /// # Errors
     /// [`SettingsError`].
     pub fn reached_at(given: &Given) -> Result<PublicUrl, SettingsError> {
+        if let Some(url) = &given.public_url {
+            return Ok(url.clone());
+        }
         let (path, file) = hub_file(given.config.clone(), given.dir.join("hub.toml"))?;
         let url = file.public_url.map(|text| text.parse::<PublicUrl>()).transpose();
         let url = url.map_err(|source| SettingsError::PublicUrl { path, source })?;

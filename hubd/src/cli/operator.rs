@@ -68,7 +68,8 @@ async fn command_on(store: &SharedStore, command: OperatorCommand, given: &Given
             store.revoke_operator(name, now, correlation).await.map_err(explain)?;
         }
         OperatorCommand::Password { name } => sign_in::password(store, name, (now, correlation)).await?,
-        OperatorCommand::SignInLink { name, full } => {
+        OperatorCommand::SignInLink { name, full, public_url } => {
+            let given = &Given { public_url, ..given.clone() };
             let kind = if full { SessionKind::Full } else { SessionKind::Setup };
             let link = sign_in::link(store, name, kind, (now, correlation), given).await?;
             // The one place where a link is shown, this once.

@@ -95,7 +95,9 @@ impl TotpSecret {
     /// For a QR code.
     #[must_use]
     pub fn uri(&self, hub: &str, name: &OperatorName) -> Secret {
-        let label: String = hub.chars().filter(|c| c.is_ascii_alphanumeric() || ".-".contains(*c)).collect();
+        // A colon would end the label.
+        let host = hub.rsplit_once(':').map_or(hub, |(host, _)| host);
+        let label: String = host.chars().filter(|c| c.is_ascii_alphanumeric() || ".-".contains(*c)).collect();
         let text = Zeroizing::new(base32(self.0.as_slice()));
         Secret::new(format!(
             "otpauth://totp/Holdfast%20{label}:{name}?secret={}&issuer=Holdfast%20{label}&algorithm=SHA1&digits=6&period=30",
@@ -177,7 +179,7 @@ mod tests {
         }
         let secret = TotpSecret::new(*b"12345678901234567890");
         let uri = secret.uri("hub.example:8440", &"ada".parse().unwrap());
-        let wanted = "otpauth://totp/Holdfast%20hub.example8440:ada?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&";
+        let wanted = "otpauth://totp/Holdfast%20hub.example:ada?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&";
         assert!(uri.expose().starts_with(wanted), "{}", uri.expose());
         assert_eq!(format!("{secret:?}"), "TotpSecret(…)");
     }
