@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use holdfast_protocol::id::OperatorName;
+use holdfast_protocol::id::{HostName, OperatorName};
 use holdfast_protocol::operator::Role;
 
 use crate::settings::PublicUrl;
 
+mod ca;
 mod db;
+mod opened_store;
 mod operator;
 mod serve;
 mod step_down;
@@ -50,6 +52,17 @@ enum Command {
         #[command(subcommand)]
         command: OperatorCommand,
     },
+    /// The hub's own CA, which agents and operators pin. Works on the folder itself, whether or not the hub runs.
+    Ca {
+        /// The folder of the hub.
+        #[arg(long, env = "HOLDFAST_HUB_DIR", global = true, default_value = ".")]
+        dir: PathBuf,
+        /// The settings file of the hub [default: hub.toml in the folder, if it exists].
+        #[arg(long, env = "HOLDFAST_HUB_CONFIG", global = true)]
+        config: Option<PathBuf>,
+        #[command(subcommand)]
+        command: CaCommand,
+    },
     /// The PostgreSQL database that the settings name.
     Db {
         /// The folder of the hub.
@@ -61,6 +74,34 @@ enum Command {
         #[command(subcommand)]
         command: DbCommand,
     },
+}
+
+#[derive(Debug, Subcommand)]
+enum CaCommand {
+    /// Change the CA. Hosts follow by themselves; a running hub takes each step within seconds.
+    Rotate {
+        #[command(subcommand)]
+        step: RotateStep,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum RotateStep {
+    /// Make a second CA. Each host gets a certificate of it with its next check-in.
+    Begin,
+    /// Show which CA each host's certificate is of, and what `finish` would do.
+    Status,
+    /// End the change: the hub's own certificate is of the new CA, and those of the old one are accepted no more.
+    Finish {
+        /// A host that still uses the old CA and is left behind: it has to ask to be let in again.
+        #[arg(long, value_name = "HOST")]
+        leave: Vec<HostName>,
+        /// Leave all behind that still use the old CA.
+        #[arg(long, conflicts_with = "leave")]
+        force: bool,
+    },
+    /// Take the change back: hosts get certificates of the old CA again. `finish` removes the new one.
+    Abort,
 }
 
 #[derive(Debug, Subcommand)]
@@ -125,6 +166,10 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Operator { dir, config, command } => {
             step_down::to_owner_of(&dir)?;
             operator::run(dir, config, command).await
+        }
+        Command::Ca { dir, config, command: CaCommand::Rotate { step } } => {
+            step_down::to_owner_of(&dir)?;
+            ca::run(dir, config, step).await
         }
         Command::Db { dir, config, command } => {
             step_down::to_owner_of(&dir)?;

@@ -23,11 +23,12 @@ use crate::domain::alerting::AlertContext;
 use crate::domain::alerting::notice_text::HubName;
 use crate::domain::alerting::own::{DatabaseState, SettingsState};
 use crate::postgres::{self, Postgres, Users};
-use crate::serve::{self, Serving, TlsError};
-use crate::settings::{AlertSettings, Database, PublicUrl, Settings, certificate_names};
+use crate::serve::{self, HostVerifier, Serving, TlsError};
+use crate::settings::{AlertSettings, CertificateSettings, Database, PublicUrl, Settings, certificate_names};
 use crate::sqlite::{OpenError, Sqlite};
 use crate::store::{SharedStore, StoreError, WriterThread};
 use crate::task::alerts::AlertTimer;
+use crate::task::certificates::CertificateWatch;
 use crate::task::delivery::{Deliveries, ReceiverSet};
 use crate::task::escrow_notice::{NoticeSettings, Notifier};
 use crate::task::http_post::{WebhookError, WebhookSettings};
@@ -204,6 +205,8 @@ pub struct Start {
     pub usage_bytes_max: u64,
     /// Bounds of the files of releases.
     pub artifacts: ArtifactLimits,
+    /// Certificates of hosts and of the listener.
+    pub certificates: CertificateSettings,
     /// Where rules and receivers are read again from, if anywhere.
     pub reload: Option<ReloadSource>,
     pub clock: Arc<dyn Clock>,
@@ -221,6 +224,7 @@ impl Start {
             connections_max: settings.connections_max,
             usage_bytes_max: settings.usage_bytes_max,
             artifacts: settings.artifacts,
+            certificates: settings.certificates,
             reload,
             clock,
         }
@@ -246,9 +250,11 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     artifacts.keep_only(&store.named_artifacts().await?)?;
     let provider = net::tls::provider();
     let names = certificate_names(&public_url, address.ip());
-    let certificate = Arc::new(ServerCertificate::make(&authority, &provider, names, start.clock.now())?);
+    let certificate = ServerCertificate::make(&authority, &provider, names, start.clock.now())?;
+    let certificate = Arc::new(certificate.with_files(start.certificates.files, &provider)?);
+    let clients = Arc::new(HostVerifier::new(&authority.cas().accepted())?);
     let resolver = Arc::clone(&certificate);
-    let tls = serve::server_config(authority.ca_der(), resolver)?;
+    let tls = serve::server_config(Arc::clone(&clients), resolver)?;
     let (stop, stopped) = watch::channel(false);
     let mut tasks = JoinSet::new();
     match start.webhook {
@@ -274,7 +280,8 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     let (reloaded, settings) = watch::channel(SettingsState::default());
     let timer = timer.with_backup(start.alerts.backup).with_checks(database).with_settings(settings);
     tasks.spawn(timer.run(stopped.clone()));
-    let hub = HubName { pin: authority.ca_pin().to_string(), url: public_url.as_str().to_owned() };
+    let hub =
+        HubName { pin: authority.cas().serving().pin().to_string(), url: public_url.as_str().to_owned() };
     let set = ReceiverSet::new(start.alerts.receivers, start.alerts.reach).with_files(start.alerts.files);
     let (configured, receivers) = watch::channel(set.configured(start.clock.now()));
     let (channels, set) = watch::channel(set);
@@ -289,6 +296,14 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     if let Some(settings) = start.alerts.watcher {
         tasks.spawn(watcher::run(settings, start.alerts.reach, store.clone(), stopped.clone()));
     }
+    let watch = CertificateWatch {
+        authority: Arc::clone(&authority),
+        certificate: Arc::clone(&certificate),
+        clients,
+        provider: Arc::clone(&provider),
+        clock: Arc::clone(&start.clock),
+    };
+    tasks.spawn(watch.run(stopped.clone()));
     let upkeep = upkeep::Upkeep {
         store: store.clone(),
         authority: Arc::clone(&authority),
@@ -304,6 +319,7 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     let hub = api::Hub {
         store,
         authority,
+        host_life: start.certificates.host_life,
         clock: start.clock,
         alerts,
         receivers,

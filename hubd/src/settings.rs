@@ -6,6 +6,9 @@
 //! listen = "0.0.0.0:8440"
 //! public_url = "https://hub.example:8440"
 //! connections_max = 12000
+//! host_certificate_hours = 24
+//! tls_certificate_file = "/etc/letsencrypt/live/hub.example/fullchain.pem"
+//! tls_key_file = "/etc/letsencrypt/live/hub.example/privkey.pem"
 //! database = "postgres:///holdfast?host=/run/postgresql&user=holdfast-hub"
 //!
 //! [webhook]
@@ -23,7 +26,9 @@
 //! ```
 
 mod alerts;
+mod certificates;
 mod database;
+mod webhook;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -31,14 +36,15 @@ use std::str::FromStr;
 
 use ::alerts::Rules;
 use holdfast_protocol::id::CustomerId;
-use holdfast_protocol::secret::Secret;
 use notify::EgressPolicy;
 use reqwest::Url;
 use serde::Deserialize;
 
 pub use self::alerts::{AlertSettings, AlertSettingsError};
 use self::alerts::{AlertsFile, BackupFile, ReceiverFile, WatcherFile};
+pub use self::certificates::{CertificateSettings, CertificateSettingsError};
 pub use self::database::{Database, DatabaseSettingsError};
+use self::webhook::{SECRET_CHARS_MIN, WebhookFile, webhook};
 use crate::api::SettingsFiles;
 use crate::artifacts::{ArtifactLimits, DISK_RESERVE_BYTES};
 use crate::task::escrow_notice::NoticeSettings;
@@ -55,9 +61,6 @@ pub const USAGE_GIB_USUAL: u16 = 32;
 
 /// Files of releases by default: twenty releases with a golden image each.
 const RELEASE_GIB_USUAL: u16 = 20;
-
-/// A webhook's secret shorter than this can be guessed.
-const SECRET_CHARS_MIN: usize = 32;
 
 #[derive(Debug)]
 pub struct Settings {
@@ -81,6 +84,8 @@ pub struct Settings {
     pub artifacts: ArtifactLimits,
     /// Where rows are kept.
     pub database: Database,
+    /// Certificates of hosts and of the listener.
+    pub certificates: CertificateSettings,
 }
 
 /// What was given on the command line.
@@ -109,6 +114,11 @@ struct HubFile {
     /// The URL of a PostgreSQL database.
     database: Option<String>,
     database_password_file: Option<PathBuf>,
+    /// How long a host's certificate lives.
+    host_certificate_hours: Option<u16>,
+    /// A certificate of another CA, for who does not pin the hub's.
+    tls_certificate_file: Option<PathBuf>,
+    tls_key_file: Option<PathBuf>,
     webhook: Option<WebhookFile>,
     #[serde(default)]
     escrow_notice: Vec<NoticeFile>,
@@ -124,18 +134,12 @@ struct HubFile {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WebhookFile {
-    url: String,
-    secret_file: PathBuf,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct NoticeFile {
     /// None: all that have no address of their own.
     customer: Option<CustomerId>,
     url: String,
     secret_file: PathBuf,
+    former_secret_file: Option<PathBuf>,
 }
 
 /// Why the settings are refused.
@@ -189,6 +193,8 @@ pub enum SettingsError {
     UsageSize,
     #[error(transparent)]
     Database(#[from] DatabaseSettingsError),
+    #[error(transparent)]
+    Certificates(#[from] CertificateSettingsError),
     #[error("release_gib_max is 0: set how many GiB the files of releases may have, 1 or more")]
     ReleaseSize,
 }
@@ -240,6 +246,10 @@ impl Settings {
                 disk_reserve_bytes: DISK_RESERVE_BYTES,
             },
             database: database::database(file.database.as_deref(), file.database_password_file.as_deref())?,
+            certificates: CertificateSettings::checked(
+                file.host_certificate_hours,
+                (file.tls_certificate_file, file.tls_key_file),
+            )?,
         })
     }
 
@@ -276,24 +286,10 @@ fn read(path: &Path) -> Result<String, SettingsError> {
     std::fs::read_to_string(path).map_err(|source| SettingsError::Read { path: path.to_owned(), source })
 }
 
-fn webhook(file: WebhookFile) -> Result<WebhookSettings, SettingsError> {
-    let refused = || SettingsError::WebhookUrl { url: file.url.clone() };
-    let url = Url::parse(&file.url).map_err(|_| refused())?;
-    let here = url.host_str().is_some_and(|host| ["127.0.0.1", "[::1]", "localhost"].contains(&host));
-    if url.scheme() != "https" && !(url.scheme() == "http" && here) {
-        return Err(refused());
-    }
-    let secret = Secret::new(read(&file.secret_file)?.trim().to_owned());
-    if secret.expose().len() < SECRET_CHARS_MIN {
-        return Err(SettingsError::WebhookSecret { path: file.secret_file });
-    }
-    Ok(WebhookSettings { url, secret })
-}
-
 fn notices(files: Vec<NoticeFile>) -> Result<NoticeSettings, SettingsError> {
     let mut settings = NoticeSettings::default();
-    for NoticeFile { customer, url, secret_file } in files {
-        let to = webhook(WebhookFile { url, secret_file })?;
+    for NoticeFile { customer, url, secret_file, former_secret_file } in files {
+        let to = webhook(WebhookFile { url, secret_file, former_secret_file })?;
         let (who, before) = match customer {
             Some(customer) => (customer.to_string(), settings.customers.insert(customer, to)),
             None => ("everybody else".to_owned(), settings.others.replace(to)),
@@ -417,7 +413,9 @@ mod tests {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
             said = said.replace(&format!("/etc/holdfast/{named}"), &path.display().to_string());
         }
-        for named in ["webhook-secret", "notice-secret", "acme-secret", "database-password"] {
+        for named in
+            ["webhook-secret", "former-webhook-secret", "notice-secret", "acme-secret", "database-password"]
+        {
             said = said.replace(&format!("/etc/holdfast/{named}"), &secret.display().to_string());
         }
         let load = |text: &str| {
@@ -431,7 +429,9 @@ mod tests {
         assert_eq!(whole.alerts.reach, short.alerts.reach);
         assert!(short.alerts.backup.is_none() && whole.alerts.backup.is_some());
         assert!(short.public_url.is_none() && short.webhook.is_none());
-        assert!(whole.public_url.is_some() && whole.webhook.is_some());
+        assert!(whole.public_url.is_some() && whole.webhook.unwrap().former_secret.is_some());
+        assert_eq!(short.certificates.host_life, whole.certificates.host_life);
+        assert!(short.certificates.files.is_none() && whole.certificates.files.is_some());
         let (nobody, all) = (short.escrow_notice.reached(), whole.escrow_notice.reached());
         assert!(nobody.customers.is_empty() && !nobody.all_others);
         assert!(all.customers.len() == 1 && all.all_others);

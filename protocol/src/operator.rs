@@ -356,6 +356,10 @@ pub struct EnrollmentRequestView {
     /// While it is pending: the newest revoked hosts with the name that it gives. A name proves nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revoked: Vec<RevokedHost>,
+    /// While it is pending: the host whose latest key this is. Its certificate ended before it was renewed; approved
+    /// as that host, it goes on with its records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<HostId>,
 }
 
 /// A revoked host that an enrollment request may be.

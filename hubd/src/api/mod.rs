@@ -67,7 +67,7 @@ pub use usage_inbox::{UsageFromHost, UsageInbox};
 
 use self::problem::ApiError;
 use crate::artifacts::ArtifactFolder;
-use crate::authority::Authority;
+use crate::authority::{Authority, HostLife};
 use crate::clock::Clock;
 use crate::domain::alerting::AlertContext;
 use crate::domain::escrow_notice::Recipients;
@@ -80,6 +80,8 @@ pub struct Hub {
     pub store: SharedStore,
     /// What signs certificates.
     pub authority: Arc<Authority>,
+    /// How long a host's certificate lives.
+    pub host_life: HostLife,
     pub clock: Arc<dyn Clock>,
     /// What decisions on alerts depend on.
     pub alerts: AlertContext,
@@ -273,8 +275,8 @@ pub fn router(hub: Arc<Hub>) -> Router {
 impl Hub {
     /// Makes a certificate when the store asks for it.
     fn issue(&self) -> Issue {
-        let authority = Arc::clone(&self.authority);
-        Box::new(move |host, generation, key, now| authority.issue_host(host, generation, key, now))
+        let (authority, life) = (Arc::clone(&self.authority), self.host_life);
+        Box::new(move |host, generation, key, now| authority.issue_host(host, generation, key, now, life))
     }
 
     /// Signs a statement when the store asks for it.

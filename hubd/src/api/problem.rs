@@ -402,6 +402,7 @@ impl From<EnrollmentRequestError> for ApiError {
             EnrollmentRequestError::Decided => ErrorCode::PreconditionFailed,
             EnrollmentRequestError::Fingerprint { .. } => ErrorCode::PreconditionFailed,
             EnrollmentRequestError::Taken { .. } => ErrorCode::NameTaken,
+            EnrollmentRequestError::Holder { .. } => ErrorCode::PreconditionFailed,
             EnrollmentRequestError::KeyTaken => ErrorCode::Csr,
             EnrollmentRequestError::Key(_) | EnrollmentRequestError::Issue(_) => {
                 return Self::caused(ErrorCode::Internal, &error);

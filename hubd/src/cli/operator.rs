@@ -3,17 +3,13 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use holdfast_protocol::id::CorrelationId;
 use uuid::Uuid;
 
-use super::OperatorCommand;
+use super::{OperatorCommand, opened_store};
 use crate::clock::{Clock as _, SystemClock};
-use crate::domain::alerting::AlertContext;
-use crate::postgres::{Postgres, Users};
-use crate::run::{database, days, new_token};
-use crate::settings::{Database, Given, Settings};
-use crate::sqlite::Sqlite;
+use crate::run::{days, new_token};
 use crate::store::{NewOperator, OperatorError, SharedStore, WriteError};
 
 pub(super) async fn run(
@@ -21,30 +17,10 @@ pub(super) async fn run(
     config: Option<PathBuf>,
     command: OperatorCommand,
 ) -> anyhow::Result<()> {
-    let alerts = AlertContext::without_channels(SystemClock.now());
-    let given = Given { dir: folder.clone(), config, ..Given::default() };
-    let (store, writer) = match Settings::database(&given)? {
-        Database::Folder => {
-            let path = database(&folder);
-            if !path.exists() {
-                bail!(
-                    "{} is not a hub's folder: give it with --dir; `hubd serve` makes one",
-                    folder.display()
-                );
-            }
-            Sqlite::open(&path, alerts)?
-        }
-        Database::Postgres(server) => {
-            let open = move || Postgres::open(&server, alerts, Users::Several);
-            tokio::task::spawn_blocking(open).await.context("the database's opening ended in a mistake")??
-        }
-    };
+    let (store, writer) = opened_store::open(&folder, config).await?;
     let outcome = command_on(&store, command).await;
     drop(store);
-    let joined = tokio::task::spawn_blocking(move || writer.join()).await;
-    if !matches!(joined, Ok(Ok(()))) {
-        bail!("the database's writer ended in a mistake");
-    }
+    opened_store::close(writer).await?;
     outcome
 }
 

@@ -25,6 +25,12 @@ kinds! {
     AgentFarewell = "agent_farewell"
     /// The audit of a host does not continue from what was seen of it.
     AuditChainBroken = "audit_chain_broken"
+    /// A change of the hub's CA was begun.
+    CaChangeBegun = "ca_change_begun"
+    /// A change of the hub's CA was finished: certificates of the CA that it left are not accepted any more.
+    CaChangeFinished = "ca_change_finished"
+    /// A change of the hub's CA was taken back.
+    CaChangeTakenBack = "ca_change_taken_back"
     /// An operator put a desired document.
     DesiredChanged = "desired_changed"
     /// The agent would not take a desired document.
@@ -43,6 +49,8 @@ kinds! {
     HostEnrolled = "host_enrolled"
     /// A new machine took the place of a lost one.
     HostRestored = "host_restored"
+    /// A host shows a later certificate than the hub wrote down: the hub was restored from a backup.
+    HostAhead = "host_ahead"
     /// Two held one identity.
     HostFrozen = "host_frozen"
     /// A condition lasted beyond its grace.

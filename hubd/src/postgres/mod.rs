@@ -28,6 +28,7 @@ mod escrow;
 mod escrow_notices;
 mod events;
 mod guest_audit;
+mod host_certificates;
 mod host_labels;
 mod host_row;
 mod hosts;

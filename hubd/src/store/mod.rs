@@ -21,6 +21,7 @@ mod escrow;
 mod escrow_notices;
 mod events;
 mod guest_audit;
+mod host_certificates;
 mod host_labels;
 mod hosts;
 mod idempotency;
@@ -73,6 +74,7 @@ pub use escrow::{EscrowCaller, EscrowError, EscrowSelector, Escrows};
 pub use escrow_notices::{EscrowNotices, NoticeEnd, OutgoingNotice};
 pub use events::{EventFilter, Events};
 pub use guest_audit::{AuditDelivery, GuestAudits, RECORDS_PER_GUEST, RECORDS_PER_HOST};
+pub use host_certificates::{CaEvent, CaEventKind, HostCertificate, HostCertificates};
 pub use host_labels::HostLabelling;
 pub use hosts::{HostRecord, Hosts};
 pub use idempotency::{By, Claim};
@@ -129,6 +131,7 @@ pub trait Store:
     + Escrows
     + Events
     + GuestAudits
+    + HostCertificates
     + HostLabelling
     + Hosts
     + ImageApprovals

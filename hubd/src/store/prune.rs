@@ -31,8 +31,9 @@ pub const DELIVERIES_KEPT: u32 = 50_000;
 pub const SILENCES_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// How long audit records about guests are kept.
 pub const AUDIT_RECORDS_KEPT: SignedDuration = SignedDuration::from_hours(400 * 24);
-/// Certificates of one host: the one in use, the next, and a few for inspection.
-pub const CERTIFICATES_KEPT: u32 = 8;
+/// Certificates of one host: the one in use, the next, and those of about a month, by which a key that another host had
+/// is known.
+pub const CERTIFICATES_KEPT: u32 = 48;
 
 /// The removal of expired records.
 #[async_trait]

@@ -1,6 +1,7 @@
 //! Long-lived tasks: timers, webhook and notices.
 
 pub mod alerts;
+pub mod certificates;
 pub mod database_check;
 pub mod deadman;
 pub mod delivery;

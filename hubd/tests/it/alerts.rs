@@ -36,7 +36,10 @@ async fn world() -> World {
     let key = Secret::new("k".repeat(32)).try_into().unwrap();
     let alerts = AlertSettings {
         rules: Rules::default().resolve(std::slice::from_ref(&name)).unwrap(),
-        receivers: vec![Receiver { name, channel: Channel::Webhook(Webhook { url, key, ca: None }) }],
+        receivers: vec![Receiver {
+            name,
+            channel: Channel::Webhook(Webhook { url, key, former_key: None, ca: None }),
+        }],
         reach: EgressPolicy::Loopback,
         watcher: None,
         backup: None,

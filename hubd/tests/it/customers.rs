@@ -67,7 +67,8 @@ async fn a_customers_receiver_is_never_sent_anothers_guest() {
     let mut receivers = Vec::new();
     for (name, server) in [("acme", &acme), ("ops", &ops)] {
         let key = Secret::new("k".repeat(32)).try_into().unwrap();
-        let channel = Channel::Webhook(Webhook { url: server.start().await, key, ca: None });
+        let channel =
+            Channel::Webhook(Webhook { url: server.start().await, key, former_key: None, ca: None });
         receivers.push(Receiver { name: name.parse().unwrap(), channel });
     }
     let names: Vec<ReceiverName> = receivers.iter().map(|one| one.name.clone()).collect();

@@ -10,6 +10,8 @@
 
 mod alertmanager;
 mod alerts;
+mod ca_change;
+mod certificate_files;
 mod certificates;
 mod channels;
 mod checkin;

@@ -20,7 +20,7 @@ use holdfast_protocol::secret::Secret;
 use hubd::artifacts::ArtifactLimits;
 use hubd::clock::{Clock, SystemClock};
 use hubd::run::{self, Start};
-use hubd::settings::{AlertSettings, Database};
+use hubd::settings::{AlertSettings, CertificateSettings, Database};
 use hubd::store::SharedStore;
 use hubd::task::escrow_notice::NoticeSettings;
 use hubd::task::http_post::WebhookSettings;
@@ -61,6 +61,7 @@ pub struct Options {
     pub connections_max: usize,
     pub reload: Option<ReloadSource>,
     pub artifacts: ArtifactLimits,
+    pub certificates: CertificateSettings,
     pub database: Database,
 }
 
@@ -74,6 +75,7 @@ impl Default for Options {
             connections_max: 1000,
             reload: None,
             artifacts: ARTIFACTS,
+            certificates: CertificateSettings::default(),
             database: Database::Folder,
         }
     }
@@ -138,6 +140,7 @@ impl World {
             connections_max: options.connections_max,
             usage_bytes_max: u64::MAX,
             artifacts: options.artifacts,
+            certificates: options.certificates,
             reload: options.reload,
             clock: clock.clone(),
         };
@@ -241,7 +244,9 @@ pub fn client_from(
     address: Option<IpAddr>,
 ) -> Client {
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(ca_pem.as_bytes()).unwrap()).unwrap();
+    for ca in CertificateDer::pem_slice_iter(ca_pem.as_bytes()) {
+        roots.add(ca.unwrap()).unwrap();
+    }
     let config = rustls::ClientConfig::builder_with_provider(net::tls::provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()

@@ -398,6 +398,14 @@ fn readmission(request: &EnrollmentRequestView, now: Timestamp) -> String {
     if let Some(host) = request.host {
         text.push_str(&format!("\n{} was approved as host {host}.\n", request.id));
     }
+    if let Some(host) = request.holder {
+        text.push_str(&format!(
+            "\n{} has the key of host {host}, whose certificate was not renewed in time. Compare the fingerprint on the \
+             machine itself (`agentd status` shows it). To let that host go on: `holdfast host approve {} {} --fingerprint \
+             PIN --returns {host}`.\n",
+            request.id, request.id, request.claimed_name
+        ));
+    }
     for revoked in &request.revoked {
         let seen = revoked
             .seen_at

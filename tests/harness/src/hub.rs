@@ -95,6 +95,7 @@ pub async fn open_routes(folder: &Path, clock: Arc<dyn hubd::clock::Clock>) -> R
         usage: hubd::api::UsageInbox::new().0,
         store: opened.store,
         authority: opened.authority,
+        host_life: hubd::authority::HostLife::default(),
         clock,
         alerts: opened.alerts,
         receivers: watch::channel(ReceiverSet::default().configured(started)).1,

@@ -8,7 +8,7 @@ use holdfast_protocol::checkin::Coverage;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{CorrelationId, HostId, InviteId};
 use holdfast_protocol::secret::{Secret, TokenHash};
-use hubd::authority::{AgentKey, Authority, Fresh};
+use hubd::authority::{AgentKey, Authority, Fresh, HostLife};
 use hubd::clock::Clock;
 use hubd::domain::alerting::{AlertContext, ReportedConditions};
 use hubd::domain::host::HostRef;
@@ -141,7 +141,9 @@ impl Fixture {
 
     pub fn issue(&self) -> Issue {
         let authority = Arc::clone(&self.authority);
-        Box::new(move |host, generation, key, now| authority.issue_host(host, generation, key, now))
+        Box::new(move |host, generation, key, now| {
+            authority.issue_host(host, generation, key, now, HostLife::default())
+        })
     }
 
     /// Invites a host and redeems the invite.

@@ -64,6 +64,8 @@ macro_rules! stories {
                 a_host_is_invited_enrolled_heard_and_let_go
                 guests_are_listed_with_their_hosts
                 a_refused_certificate_leaves_nothing
+                a_host_goes_on_with_its_latest_key_alone
+                a_host_that_is_ahead_of_the_record_is_served_and_renewed
                 an_old_certificate_after_a_newer_one_freezes_its_host_for_good
                 a_renewal_is_repeated_for_its_key_and_for_no_other
                 a_report_changes_what_it_names_and_an_old_one_nothing
