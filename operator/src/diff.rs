@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use holdfast_protocol::desired::field::GuestField;
 use holdfast_protocol::desired::{BulkBackup, DesiredDocument, DesiredGuest, DesiredVolume, VolumeKind};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{GuestName, GuestUid, VolumeName};
 use holdfast_protocol::protection::{BackupPolicy, Protection, compare};
-use holdfast_protocol::report::GuestReport;
+use holdfast_protocol::report::{GuestReport, InForce as TakesEffect};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -131,6 +132,15 @@ fn settings(document: &DesiredDocument) -> BTreeMap<String, Value> {
     if let Some(levels) = document.levels.and_then(|levels| serde_json::to_value(levels).ok()) {
         flatten("levels", &levels, &mut fields);
     }
+    if let Some(levels) = document.overcommit.and_then(|levels| serde_json::to_value(levels).ok()) {
+        flatten("overcommit", &levels, &mut fields);
+    }
+    for limits in &document.customer_limits {
+        if let Ok(Value::Object(mut whole)) = serde_json::to_value(limits) {
+            whole.remove("customer");
+            flatten(&format!("customer_limits.{}", limits.customer), &Value::Object(whole), &mut fields);
+        }
+    }
     for policy in &document.policies {
         // As for guests: what was read from JSON can be written as JSON.
         if let Ok(tiers) = serde_json::to_value(&policy.tiers) {
@@ -182,7 +192,25 @@ fn changes(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) ->
 fn remark(field: &str, before: Option<&Value>, after: Option<&Value>) -> Option<&'static str> {
     let number = |value: Option<&Value>| value.and_then(Value::as_u64);
     let shrinks = matches!((number(before), number(after)), (Some(before), Some(after)) if after < before);
-    (field.ends_with("_gib") && shrinks).then_some("disks only grow: the agent will refuse this")
+    if field.ends_with("_gib") && shrinks {
+        return Some("disks only grow: the agent will refuse this");
+    }
+    // Below a field there may be a value of its own, such as `network.mtu.bytes`.
+    let is_of = |known: &GuestField| {
+        let path = known.path();
+        field == path || field.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))
+    };
+    let known = GuestField::ALL.into_iter().find(is_of)?;
+    match (known, TakesEffect::of_change(known), after) {
+        (GuestField::CpuLimit | GuestField::CpuWeight, TakesEffect::Now, None) => {
+            Some("the guest keeps what it has on the host")
+        }
+        (GuestField::CpuLimit | GuestField::CpuWeight, TakesEffect::Now, Some(_)) => {
+            Some("a running guest has it at once")
+        }
+        (_, TakesEffect::NextStart, Some(_)) => Some("a running guest has it from its next start"),
+        (_, TakesEffect::NextStart, None) | (_, TakesEffect::Now, _) => None,
+    }
 }
 
 /// Sealed credentials are longer than anybody reads.

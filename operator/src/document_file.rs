@@ -1,7 +1,7 @@
 //! Desired documents in files, where parts may be left out.
 //!
 //! In: the file, and the document that the hub holds. Out: a whole document, checked by the same rules as hub and agent.
-//! Left-out parts are taken from the held document (the three intervals, `levels`, `policies`, `storage`, the `uid` of a guest of that name), counted on
+//! Left-out parts are taken from the held document (the three intervals, `levels`, `overcommit`, `customer_limits`, `policies`, `storage`, the `uid` of a guest of that name), counted on
 //! (`generation`), or made (the `uid` of a new guest). What was made is shown in the difference before anything is put.
 
 use std::collections::BTreeMap;
@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{
-    DOCUMENT_BYTES_MAX, Desired, DesiredController, DesiredDocument, DesiredError, DesiredGuest,
-    DesiredSchema, DesiredVolume, GuestNetwork, GuestSize, RunState, UseLevels,
+    CustomerLimits, DOCUMENT_BYTES_MAX, Desired, DesiredController, DesiredDocument, DesiredError,
+    DesiredGuest, DesiredSchema, DesiredVolume, GuestLimits, GuestNetwork, GuestSize, OvercommitLevels,
+    RunState, UseLevels,
 };
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, PolicyName, TargetName, Vmid};
@@ -42,6 +43,10 @@ pub struct DocumentFile {
     #[serde(default)]
     levels: Option<UseLevels>,
     #[serde(default)]
+    overcommit: Option<OvercommitLevels>,
+    #[serde(default)]
+    customer_limits: Option<Vec<CustomerLimits>>,
+    #[serde(default)]
     policies: Option<Vec<BackupPolicy>>,
     #[serde(default)]
     storage: Option<Vec<StorageTarget>>,
@@ -61,6 +66,8 @@ struct DocumentFileGuest {
     run: RunState,
     golden: GoldenVersion,
     size: GuestSize,
+    #[serde(default)]
+    limits: Option<GuestLimits>,
     #[serde(default)]
     storage: Option<TargetName>,
     network: GuestNetwork,
@@ -163,6 +170,7 @@ impl DocumentFile {
             run: guest.run,
             golden: guest.golden,
             size: guest.size,
+            limits: guest.limits,
             storage: guest.storage,
             network: guest.network,
             policy: guest.policy,
@@ -181,6 +189,11 @@ impl DocumentFile {
                 .or_else(|| held.and_then(|held| held.observe_interval_s)),
             alarm_after_s: self.alarm_after_s.or_else(|| held.and_then(|held| held.alarm_after_s)),
             levels: self.levels.or_else(|| held.and_then(|held| held.levels)),
+            overcommit: self.overcommit.or_else(|| held.and_then(|held| held.overcommit)),
+            customer_limits: self
+                .customer_limits
+                .or_else(|| held.map(|held| held.customer_limits.clone()))
+                .unwrap_or_default(),
             policies: self.policies.or_else(|| held.map(|held| held.policies.clone())).unwrap_or_default(),
             storage: self.storage.or_else(|| held.map(|held| held.storage.clone())).unwrap_or_default(),
             guests: guests.collect(),

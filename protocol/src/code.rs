@@ -81,6 +81,8 @@ codes! {
     ControllerWaits = "CONTROLLER_WAITS", 409
     /// The CSR cannot be read, or its key is not of a kind we take.
     Csr = "CSR", 400
+    /// A document gives the guests of a customer more than its limits on the host allow.
+    CustomerLimit = "CUSTOMER_LIMIT", 422
     /// The disk under a program's own files is full.
     DiskFull = "DISK_FULL", 507
     /// Two guests of the document share an address.

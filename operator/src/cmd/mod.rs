@@ -79,7 +79,7 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
         Command::Sign(args) => sign::run(*args, &hub, &folder, screen).await,
         Command::Release(command) => release::run(command, &hub, screen).await,
         Command::Rollout(command) => rollout::run(command, &hub, screen).await,
-        Command::Order(command) => order::run(command, &hub, screen).await,
+        Command::Order(command) => Box::pin(order::run(command, &hub, screen)).await,
         Command::Job(command) => job::run(command, &hub, &folder, screen).await,
         Command::Audit(AuditCommand::Verify { file, host }) => {
             audit::run(&file, host.as_deref().map(|host| (host, &hub)), screen).await

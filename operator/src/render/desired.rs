@@ -1,6 +1,8 @@
 //! Text of documents, their history and differences.
 
-use holdfast_protocol::desired::{Desired, DesiredGuest, RunState, UseLevels};
+use holdfast_protocol::desired::{
+    CpuLimit, CustomerLimits, Desired, DesiredGuest, GuestLimits, OvercommitLevels, RunState, UseLevels,
+};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operator::DesiredVersion;
 use holdfast_protocol::protection::Protection;
@@ -33,6 +35,16 @@ pub fn document(version: &DesiredVersion, desired: &Desired, now: Timestamp, sty
         let words = level_words(levels.over(UseLevels::USUAL));
         text.push_str(&format!("Use is too high: {words}; guests can have levels of their own.\n"));
     }
+    if let Some(levels) = document.overcommit {
+        text.push_str(&format!("The host is over-committed: {}.\n", overcommit_words(levels.in_force())));
+    }
+    for limits in &document.customer_limits {
+        text.push_str(&format!(
+            "Guests of {} may have {} here.\n",
+            clean(limits.customer.as_str()),
+            total_words(limits)
+        ));
+    }
     if desired.guests().is_empty() {
         text.push_str("It names no guest.\n");
         return text;
@@ -60,12 +72,49 @@ pub fn document(version: &DesiredVersion, desired: &Desired, now: Timestamp, sty
         ]
     });
     text.push_str(&table(&header, rows, style));
+    let limited = desired
+        .guests()
+        .iter()
+        .filter_map(|guest| Some((guest, guest.limits.filter(|limits| !limits.is_empty())?)));
+    let limited: String =
+        limited.map(|(guest, limits)| format!("  {}: {}\n", guest.name, limit_words(&limits))).collect();
+    if !limited.is_empty() {
+        text.push_str(&format!("\nLimits\n{limited}"));
+    }
     for policy in desired.policies() {
         let promise = Protection { tiers: policy.tiers.clone(), volumes: Vec::new() };
         text.push_str(&format!("\nPolicy {}\n", policy.name));
         text.extend(promise.lines().iter().map(|line| format!("  {}\n", clean(line))));
     }
     text
+}
+
+/// Ratios of promises, in words.
+fn overcommit_words(levels: OvercommitLevels) -> String {
+    let named = [
+        ("cores", levels.cores_percent),
+        ("memory", levels.memory_percent),
+        ("a storage", levels.disk_percent),
+    ];
+    let words = named.into_iter().filter_map(|(name, level)| Some(format!("{name} above {}", level?)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn total_words(limits: &CustomerLimits) -> String {
+    let cores = limits.cores.map(|cores| cores.to_string());
+    let memory = limits.memory_mib.map(|memory| format!("{memory} of memory"));
+    let disk = limits.disk_gib.map(|disk| format!("{disk} of disk"));
+    let words: Vec<String> = [cores, memory, disk].into_iter().flatten().collect();
+    if words.is_empty() { "what they ask for".to_owned() } else { format!("{} together", words.join(", ")) }
+}
+
+fn limit_words(limits: &GuestLimits) -> String {
+    let cpu = limits.cpu.map(|limit| match limit {
+        CpuLimit::Unlimited => "CPU time unlimited".to_owned(),
+        CpuLimit::CorePercent(percent) => format!("CPU time at most {percent}"),
+    });
+    let weight = limits.cpu_weight.map(|weight| format!("CPU weight {}", weight.get()));
+    [cpu, weight].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 const fn run(run: RunState) -> &'static str {

@@ -10,8 +10,8 @@ use holdfast_protocol::operator::{
     PastEpoch,
 };
 use holdfast_protocol::report::{
-    AddressFilterFinding, FactAges, GuestReport, HostSection, Sections, StorageReport, StorageState,
-    address_filter_findings,
+    AddressFilterFinding, AssignedShare, FactAges, GuestReport, HostSection, Sections, StorageReport,
+    StorageState, address_filter_findings,
 };
 use holdfast_protocol::restore::{RestoreOrder, RestoreState};
 use jiff::Timestamp;
@@ -154,6 +154,7 @@ pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
         text.push('\n');
         text.push_str(&table(&["STORAGE", "STATE", "USED", "SIZE"], storages.iter().map(storage), style));
     }
+    text.push_str(&sections.host.as_ref().map(given).unwrap_or_default());
     if let Some(agent) = sections.agent.as_ref().filter(|agent| !agent.tunnels.is_empty()) {
         text.push('\n');
         text.push_str(&tunnels(&agent.tunnels, now, style));
@@ -295,6 +296,22 @@ fn drain(report: &HostMaintenanceReport, now: Timestamp) -> String {
 fn about_box(host: &HostSection) -> String {
     let memory = format!("{} of {} memory used", bytes(host.memory_used_bytes), bytes(host.memory_bytes));
     format!("{}, Proxmox VE {}, {} CPUs, {memory}", host.node, host.proxmox_version, host.cpus)
+}
+
+/// What guests were given of it, a line each.
+fn given(host: &HostSection) -> String {
+    let Some(assigned) = &host.assigned else { return String::new() };
+    let unread = match assigned.unread {
+        0 => String::new(),
+        count => format!(", without {count} whose configuration could not be read"),
+    };
+    let guests = if assigned.guests == 1 { "guest" } else { "guests" };
+    let line = |share: &AssignedShare| {
+        let beyond = if share.is_over() { format!("  above {} %", share.level) } else { String::new() };
+        format!("  {}{beyond}\n", super::table::clean(&share.to_string()))
+    };
+    let lines: String = host.assigned_shares().iter().map(line).collect();
+    format!("\nGiven to {} {guests}{unread}:\n{lines}", assigned.guests)
 }
 
 /// How old what is shown can be.
