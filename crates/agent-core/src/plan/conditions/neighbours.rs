@@ -1,4 +1,7 @@
-//! Conditions of guests that use most of what is short on their host, and of a host that was promised too often.
+//! Conditions of noisy neighbours and of over-committed hosts.
+//!
+//! In: what was judged of samples, and the sums of the last observation. Out: findings with figures and what helps.
+//! Deliberately absent: what counts as most or as short, which is `model/neighbours`.
 
 use holdfast_protocol::condition::{ConditionCode, Subject};
 use holdfast_protocol::report::{AssignedPart, AssignedShare, GuestReport, Running};

@@ -1,4 +1,4 @@
-//! Tests of limits of CPU time, and of what guests were given of the host.
+//! Tests of limits of CPU time and of given shares.
 
 use holdfast_protocol::desired::field::GuestField;
 use holdfast_protocol::report::AssignedShare;

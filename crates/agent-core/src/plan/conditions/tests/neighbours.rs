@@ -1,4 +1,4 @@
-//! Conditions of noisy neighbours and of a host that was promised too often.
+//! Tests of noisy neighbours and over-committed hosts.
 
 use std::collections::BTreeMap;
 
