@@ -134,13 +134,15 @@ async fn fill(store: &Store) {
     }
 }
 
-/// After a crash every open operation is replayed.
-fn replay(store: &Store) {
+/// After a crash every open operation is replayed, by a store that has none of them in memory yet.
+fn replay(filled: &Path) {
     let runtime = runtime();
     let plain = vec![Finding::Vmid(vmid(300)); 10_000];
     let text: Vec<String> = plain.iter().map(|fact| serde_json::to_string(fact).unwrap()).collect();
     let mut pairs = Vec::new();
     for _ in 0..PAIRS {
+        let filled = left_by_a_kill(filled);
+        let store = Store::open(filled.path(), at(2)).unwrap();
         let ours = timed(|| assert_eq!(runtime.block_on(store.open_operations()).unwrap().len(), 100));
         let bare = timed(|| {
             for line in &text {
@@ -201,7 +203,7 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), at(0)).unwrap();
     runtime().block_on(fill(&store));
-    replay(&store);
+    replay(folder.path());
     start(folder.path());
     assert!(
         began.elapsed() < Duration::from_secs(600),

@@ -10,30 +10,42 @@ use std::sync::Arc;
 use alerts::Ruleset;
 use held_files::atomic_file::{self, FileError};
 use held_files::held_folder::{HeldError, HeldFolder};
+use holdfast_protocol::json::chain;
 use jiff::SignedDuration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
-use crate::api::{self, ConcurrencyLimits, Downloads, HubCounters, LongPolls, RateLimits, UsageInbox};
+use crate::api::{
+    self, ConcurrencyLimits, Downloads, HubCounters, LongPolls, OperatorCallLimits, RateLimits, SignIn,
+    UsageInbox,
+};
 use crate::artifacts::{ArtifactError, ArtifactFolder, ArtifactLimits};
 use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, ServerCertificateError};
 use crate::clock::Clock;
 use crate::domain::alerting::AlertContext;
 use crate::domain::alerting::notice_text::HubName;
 use crate::domain::alerting::own::{DatabaseState, SettingsState};
+use crate::domain::sign_in::SignInRules;
 use crate::postgres::{self, Postgres, Users};
-use crate::serve::{self, Serving, TlsError};
-use crate::settings::{AlertSettings, Database, PublicUrl, Settings, certificate_names};
+use crate::serve::{self, HostVerifier, Serving, TlsError};
+use crate::settings::{AlertSettings, CertificateSettings, Database, PublicUrl, Settings, certificate_names};
 use crate::sqlite::{OpenError, Sqlite};
-use crate::store::{SharedStore, StoreError, WriterThread};
+use crate::store::{HolderId, SharedStore, StoreError, WriterThread};
 use crate::task::alerts::AlertTimer;
+use crate::task::certificates::CertificateWatch;
 use crate::task::delivery::{Deliveries, ReceiverSet};
 use crate::task::escrow_notice::{NoticeSettings, Notifier};
 use crate::task::http_post::{WebhookError, WebhookSettings};
+use crate::task::leases::{LeaseDesk, LeaseKeeper};
 use crate::task::reload::{Reload, ReloadSource};
+use crate::task::state_snapshots::{self, SnapshotSettings};
 use crate::task::webhook::Forwarder;
-use crate::task::{database_check, deadman, rollouts, upkeep, usage, watcher, work_orders};
+use crate::task::{
+    changes, database_check, deadman, rollouts, sign_in_refusals, upkeep, usage, watcher, webhook,
+    work_orders,
+};
 
 mod admin;
 
@@ -75,6 +87,12 @@ pub enum RunError {
     Locked { path: PathBuf },
     #[error(transparent)]
     Authority(#[from] AuthorityError),
+    /// The database belongs to hubs with other keys.
+    #[error(
+        "the keys in {folder} are of the CA {ours}, the hosts in the database have certificates of {kept}, and the hub was \
+         not started: copy seed.key, ca.key, ca.pem and countersign.key from the folder of a hub of this database"
+    )]
+    OtherCa { folder: PathBuf, ours: String, kept: String },
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error(transparent)]
@@ -155,7 +173,7 @@ pub async fn open_on(
         }
         Database::Postgres(server) => {
             let (server, context) = (server.clone(), alerts.clone());
-            let open = move || Postgres::open(&server, context, Users::One);
+            let open = move || Postgres::open(&server, context, Users::Hub);
             let opened = tokio::task::spawn_blocking(open).await.map_err(|_| RunError::TaskEnded)?;
             let (store, writer) = opened?;
             // The first operator is made at the end of the first start.
@@ -164,6 +182,14 @@ pub async fn open_on(
         }
     };
     let authority = Arc::new(authority);
+    let (ours, former) = {
+        let cas = authority.cas();
+        (cas.serving().pin().to_string(), cas.former().map(|pin| pin.to_string()))
+    };
+    let kept = store.keep_ca(ours.clone(), former).await?;
+    if kept != ours {
+        return Err(RunError::OtherCa { folder: folder.to_owned(), ours, kept });
+    }
     let admin_token = admin::first_admin(&store, folder, clock.now()).await?;
     Ok(OpenHub { store, writer, authority, alerts, folder: folder.to_owned(), admin_token, lock })
 }
@@ -182,6 +208,10 @@ pub struct Running {
     pub public_url: PublicUrl,
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
+    /// The duties that this hub has.
+    pub leases: LeaseDesk,
+    store: SharedStore,
+    holder: HolderId,
     writer: WriterThread,
     _lock: File,
 }
@@ -204,8 +234,16 @@ pub struct Start {
     pub usage_bytes_max: u64,
     /// Bounds of the files of releases.
     pub artifacts: ArtifactLimits,
+    /// When snapshots of state are kept.
+    pub snapshots: SnapshotSettings,
+    /// How often operators may call.
+    pub operator_calls: OperatorCallLimits,
+    /// Certificates of hosts and of the listener.
+    pub certificates: CertificateSettings,
     /// Where rules and receivers are read again from, if anywhere.
     pub reload: Option<ReloadSource>,
+    /// How people sign in.
+    pub sign_in: SignInRules,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -221,7 +259,11 @@ impl Start {
             connections_max: settings.connections_max,
             usage_bytes_max: settings.usage_bytes_max,
             artifacts: settings.artifacts,
+            snapshots: settings.snapshots,
+            operator_calls: OperatorCallLimits::USUAL,
+            certificates: settings.certificates,
             reload,
+            sign_in: settings.sign_in,
             clock,
         }
     }
@@ -246,39 +288,54 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     artifacts.keep_only(&store.named_artifacts().await?)?;
     let provider = net::tls::provider();
     let names = certificate_names(&public_url, address.ip());
-    let certificate = Arc::new(ServerCertificate::make(&authority, &provider, names, start.clock.now())?);
+    let certificate = ServerCertificate::make(&authority, &provider, names, start.clock.now())?;
+    let certificate = Arc::new(certificate.with_files(start.certificates.files, &provider)?);
+    let clients = Arc::new(HostVerifier::new(&authority.cas().accepted())?);
     let resolver = Arc::clone(&certificate);
-    let tls = serve::server_config(authority.ca_der(), resolver)?;
+    let tls = serve::server_config(Arc::clone(&clients), resolver)?;
     let (stop, stopped) = watch::channel(false);
     let mut tasks = JoinSet::new();
+    let holder = HolderId::new(Uuid::new_v4());
+    let (keeper, leases) = LeaseKeeper::new(store.clone(), holder);
+    keeper.ask().await;
+    tasks.spawn(keeper.run(stopped.clone()));
+    let long_polls = LongPolls::default();
+    if let Some(changed) = store.changed_hosts() {
+        tasks.spawn(changes::run(changed, long_polls.clone(), stopped.clone()));
+    }
     match start.webhook {
         Some(webhook) => {
             let clock = Arc::clone(&start.clock);
-            let forwarder = Forwarder::new(webhook, Arc::clone(&provider), store.clone(), clock)?;
+            let forwarder =
+                Forwarder::new(webhook, Arc::clone(&provider), (store.clone(), leases.lease()), clock)?;
             tasks.spawn(forwarder.run(stopped.clone()));
         }
-        // A webhook that is set later must not receive all earlier events.
-        None => store.pass_over_all().await?,
+        None => {
+            tasks.spawn(webhook::pass_over(store.clone(), leases.lease(), stopped.clone()));
+        }
     }
     let reached = start.escrow_notice.reached();
     let clock = Arc::clone(&start.clock);
-    let notifier = Notifier::new(start.escrow_notice, Arc::clone(&provider), store.clone(), clock)?;
+    let queue = (store.clone(), leases.lease());
+    let notifier = Notifier::new(start.escrow_notice, Arc::clone(&provider), queue, clock)?;
     tasks.spawn(notifier.run(stopped.clone()));
-    tasks.spawn(deadman::run(store.clone(), alerts.clone(), Arc::clone(&start.clock), stopped.clone()));
-    tasks.spawn(rollouts::run(store.clone(), Arc::clone(&start.clock), stopped.clone()));
-    tasks.spawn(work_orders::run(store.clone(), Arc::clone(&start.clock), stopped.clone()));
-    let timer = AlertTimer::new(store.clone(), Arc::clone(&start.clock), folder);
+    let clock = Arc::clone(&start.clock);
+    tasks.spawn(deadman::run(store.clone(), leases.lease(), alerts.clone(), clock, stopped.clone()));
+    tasks.spawn(rollouts::run(store.clone(), leases.lease(), Arc::clone(&start.clock), stopped.clone()));
+    tasks.spawn(work_orders::run(store.clone(), leases.lease(), Arc::clone(&start.clock), stopped.clone()));
+    let timer = AlertTimer::new(store.clone(), leases.lease(), Arc::clone(&start.clock), folder);
     let (checked, database) = watch::channel(DatabaseState::default());
     let clock = Arc::clone(&start.clock);
     tasks.spawn(database_check::run(store.clone(), clock, checked, stopped.clone()));
     let (reloaded, settings) = watch::channel(SettingsState::default());
     let timer = timer.with_backup(start.alerts.backup).with_checks(database).with_settings(settings);
     tasks.spawn(timer.run(stopped.clone()));
-    let hub = HubName { pin: authority.ca_pin().to_string(), url: public_url.as_str().to_owned() };
+    let hub =
+        HubName { pin: authority.cas().serving().pin().to_string(), url: public_url.as_str().to_owned() };
     let set = ReceiverSet::new(start.alerts.receivers, start.alerts.reach).with_files(start.alerts.files);
     let (configured, receivers) = watch::channel(set.configured(start.clock.now()));
     let (channels, set) = watch::channel(set);
-    let deliveries = Deliveries::new(set, store.clone(), Arc::clone(&start.clock), hub);
+    let deliveries = Deliveries::new(set, (store.clone(), leases.lease()), Arc::clone(&start.clock), hub);
     tasks.spawn(deliveries.run(stopped.clone()));
     let (clock, alerts_context) = (Arc::clone(&start.clock), alerts.clone());
     let reload =
@@ -289,8 +346,17 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     if let Some(settings) = start.alerts.watcher {
         tasks.spawn(watcher::run(settings, start.alerts.reach, store.clone(), stopped.clone()));
     }
+    let watch = CertificateWatch {
+        authority: Arc::clone(&authority),
+        certificate: Arc::clone(&certificate),
+        clients,
+        provider: Arc::clone(&provider),
+        clock: Arc::clone(&start.clock),
+    };
+    tasks.spawn(watch.run(stopped.clone()));
     let upkeep = upkeep::Upkeep {
         store: store.clone(),
+        lease: leases.lease(),
         authority: Arc::clone(&authority),
         certificate,
         provider,
@@ -298,12 +364,18 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
         usage_bytes_max: start.usage_bytes_max,
     };
     tasks.spawn(upkeep::run(upkeep, stopped.clone()));
+    let clock = Arc::clone(&start.clock);
+    tasks.spawn(state_snapshots::run(start.snapshots, store.clone(), clock, stopped.clone()));
     let (usage, waiting) = UsageInbox::new();
     let clock = Arc::clone(&start.clock);
     tasks.spawn(usage::run(waiting, store.clone(), clock, stopped.clone()));
+    let sign_in = SignIn::new(start.sign_in);
+    let (refusals, clock) = (sign_in.refusals(), Arc::clone(&start.clock));
+    tasks.spawn(sign_in_refusals::run(refusals, store.clone(), clock, stopped.clone()));
     let hub = api::Hub {
-        store,
+        store: store.clone(),
         authority,
+        host_life: start.certificates.host_life,
         clock: start.clock,
         alerts,
         receivers,
@@ -314,15 +386,16 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
         artifacts,
         release_order: tokio::sync::Mutex::default(),
         downloads: Arc::new(Downloads::default()),
-        long_polls: LongPolls::default(),
+        long_polls,
         stop: stopped.clone(),
         concurrency: ConcurrencyLimits::default(),
-        rates: RateLimits::default(),
+        rates: RateLimits::new(start.operator_calls),
+        sign_in,
     };
     let router = api::router(Arc::new(hub));
     let connections_max = start.connections_max;
     tasks.spawn(serve::serve(Serving { listener, tls, router, connections_max, stop: stopped }));
-    Ok(Running { address, public_url, stop, tasks, writer, _lock: lock })
+    Ok(Running { address, public_url, stop, tasks, leases, store, holder, writer, _lock: lock })
 }
 
 impl Running {
@@ -342,6 +415,12 @@ impl Running {
                 outcome = Err(RunError::TaskEnded);
             }
         }
+        // Another hub need not wait for the end of the leases.
+        if let Err(error) = self.store.end_leases(self.holder).await {
+            tracing::warn!(action = "end_leases", result = "failed", error = %chain(&error));
+        }
+        // The writer ends with the last handle of its store.
+        drop(self.store);
         let writer = self.writer;
         match tokio::task::spawn_blocking(move || writer.join()).await {
             Ok(Ok(())) => outcome,

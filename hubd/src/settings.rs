@@ -6,6 +6,9 @@
 //! listen = "0.0.0.0:8440"
 //! public_url = "https://hub.example:8440"
 //! connections_max = 12000
+//! host_certificate_hours = 24
+//! tls_certificate_file = "/etc/letsencrypt/live/hub.example/fullchain.pem"
+//! tls_key_file = "/etc/letsencrypt/live/hub.example/privkey.pem"
 //! database = "postgres:///holdfast?host=/run/postgresql&user=holdfast-hub"
 //!
 //! [webhook]
@@ -23,7 +26,10 @@
 //! ```
 
 mod alerts;
+mod certificates;
 mod database;
+mod sign_in;
+mod webhook;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -31,18 +37,23 @@ use std::str::FromStr;
 
 use ::alerts::Rules;
 use holdfast_protocol::id::CustomerId;
-use holdfast_protocol::secret::Secret;
 use notify::EgressPolicy;
 use reqwest::Url;
 use serde::Deserialize;
 
 pub use self::alerts::{AlertSettings, AlertSettingsError};
 use self::alerts::{AlertsFile, BackupFile, ReceiverFile, WatcherFile};
+pub use self::certificates::{CertificateSettings, CertificateSettingsError};
 pub use self::database::{Database, DatabaseSettingsError};
+use self::sign_in::SignInFile;
+pub use self::sign_in::SignInSettingsError;
+use self::webhook::{SECRET_CHARS_MIN, WebhookFile, webhook};
 use crate::api::SettingsFiles;
 use crate::artifacts::{ArtifactLimits, DISK_RESERVE_BYTES};
+use crate::domain::sign_in::SignInRules;
 use crate::task::escrow_notice::NoticeSettings;
 use crate::task::http_post::WebhookSettings;
+use crate::task::state_snapshots::{SnapshotSchedule, SnapshotSettings};
 
 /// The default address: this machine only, so that nothing is open by accident.
 const LISTEN_USUAL: &str = "127.0.0.1:8440";
@@ -53,11 +64,11 @@ const CONNECTIONS_USUAL: usize = 12_000;
 /// Kept use by default: a thousand hosts with twenty guests each have 25 GB after 400 days.
 pub const USAGE_GIB_USUAL: u16 = 32;
 
+/// Kept snapshots of state by default, in MiB: 34 of them, at up to 30 each.
+const STATE_SNAPSHOT_MIB_USUAL: u16 = 1024;
+
 /// Files of releases by default: twenty releases with a golden image each.
 const RELEASE_GIB_USUAL: u16 = 20;
-
-/// A webhook's secret shorter than this can be guessed.
-const SECRET_CHARS_MIN: usize = 32;
 
 #[derive(Debug)]
 pub struct Settings {
@@ -79,8 +90,14 @@ pub struct Settings {
     pub usage_bytes_max: u64,
     /// Bounds of the files of releases.
     pub artifacts: ArtifactLimits,
+    /// When snapshots of state are kept, and how many.
+    pub snapshots: SnapshotSettings,
     /// Where rows are kept.
     pub database: Database,
+    /// Certificates of hosts and of the listener.
+    pub certificates: CertificateSettings,
+    /// How people sign in.
+    pub sign_in: SignInRules,
 }
 
 /// What was given on the command line.
@@ -106,9 +123,16 @@ struct HubFile {
     connections_max: Option<usize>,
     usage_gib_max: Option<u16>,
     release_gib_max: Option<u16>,
+    state_snapshots: Option<SnapshotSchedule>,
+    state_snapshot_mib_max: Option<u16>,
     /// The URL of a PostgreSQL database.
     database: Option<String>,
     database_password_file: Option<PathBuf>,
+    /// How long a host's certificate lives.
+    host_certificate_hours: Option<u16>,
+    /// A certificate of another CA, for who does not pin the hub's.
+    tls_certificate_file: Option<PathBuf>,
+    tls_key_file: Option<PathBuf>,
     webhook: Option<WebhookFile>,
     #[serde(default)]
     escrow_notice: Vec<NoticeFile>,
@@ -120,13 +144,8 @@ struct HubFile {
     deliver_to: Option<EgressPolicy>,
     watcher: Option<WatcherFile>,
     backup: Option<BackupFile>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WebhookFile {
-    url: String,
-    secret_file: PathBuf,
+    #[serde(default)]
+    sign_in: SignInFile,
 }
 
 #[derive(Debug, Deserialize)]
@@ -136,6 +155,7 @@ struct NoticeFile {
     customer: Option<CustomerId>,
     url: String,
     secret_file: PathBuf,
+    former_secret_file: Option<PathBuf>,
 }
 
 /// Why the settings are refused.
@@ -189,8 +209,16 @@ pub enum SettingsError {
     UsageSize,
     #[error(transparent)]
     Database(#[from] DatabaseSettingsError),
+    #[error(transparent)]
+    Certificates(#[from] CertificateSettingsError),
+    #[error(transparent)]
+    SignIn(#[from] SignInSettingsError),
     #[error("release_gib_max is 0: set how many GiB the files of releases may have, 1 or more")]
     ReleaseSize,
+    #[error(
+        "state_snapshot_mib_max is 0: set how many MiB kept snapshots of state may have, 1 or more, or state_snapshots = \"off\""
+    )]
+    SnapshotSize,
 }
 
 impl Settings {
@@ -218,6 +246,10 @@ impl Settings {
         if release_gib_max == 0 {
             return Err(SettingsError::ReleaseSize);
         }
+        let snapshot_mib_max = file.state_snapshot_mib_max.unwrap_or(STATE_SNAPSHOT_MIB_USUAL);
+        if snapshot_mib_max == 0 {
+            return Err(SettingsError::SnapshotSize);
+        }
         Ok(Self {
             dir: given.dir,
             listen: listen.unwrap_or_else(usual_listen),
@@ -239,7 +271,16 @@ impl Settings {
                 bytes_max: u64::from(release_gib_max) << 30,
                 disk_reserve_bytes: DISK_RESERVE_BYTES,
             },
+            snapshots: SnapshotSettings {
+                schedule: file.state_snapshots.unwrap_or_default(),
+                bytes_max: u64::from(snapshot_mib_max) << 20,
+            },
             database: database::database(file.database.as_deref(), file.database_password_file.as_deref())?,
+            certificates: CertificateSettings::checked(
+                file.host_certificate_hours,
+                (file.tls_certificate_file, file.tls_key_file),
+            )?,
+            sign_in: file.sign_in.rules()?,
         })
     }
 
@@ -250,6 +291,22 @@ impl Settings {
     pub fn database(given: &Given) -> Result<Database, SettingsError> {
         let (_, file) = hub_file(given.config.clone(), given.dir.join("hub.toml"))?;
         Ok(database::database(file.database.as_deref(), file.database_password_file.as_deref())?)
+    }
+}
+
+impl Settings {
+    /// How the hub is reached, for commands that need nothing else of the settings.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub fn reached_at(given: &Given) -> Result<PublicUrl, SettingsError> {
+        if let Some(url) = &given.public_url {
+            return Ok(url.clone());
+        }
+        let (path, file) = hub_file(given.config.clone(), given.dir.join("hub.toml"))?;
+        let url = file.public_url.map(|text| text.parse::<PublicUrl>()).transpose();
+        let url = url.map_err(|source| SettingsError::PublicUrl { path, source })?;
+        Ok(url.unwrap_or_else(|| PublicUrl::of(file.listen.unwrap_or_else(usual_listen))))
     }
 }
 
@@ -276,24 +333,10 @@ fn read(path: &Path) -> Result<String, SettingsError> {
     std::fs::read_to_string(path).map_err(|source| SettingsError::Read { path: path.to_owned(), source })
 }
 
-fn webhook(file: WebhookFile) -> Result<WebhookSettings, SettingsError> {
-    let refused = || SettingsError::WebhookUrl { url: file.url.clone() };
-    let url = Url::parse(&file.url).map_err(|_| refused())?;
-    let here = url.host_str().is_some_and(|host| ["127.0.0.1", "[::1]", "localhost"].contains(&host));
-    if url.scheme() != "https" && !(url.scheme() == "http" && here) {
-        return Err(refused());
-    }
-    let secret = Secret::new(read(&file.secret_file)?.trim().to_owned());
-    if secret.expose().len() < SECRET_CHARS_MIN {
-        return Err(SettingsError::WebhookSecret { path: file.secret_file });
-    }
-    Ok(WebhookSettings { url, secret })
-}
-
 fn notices(files: Vec<NoticeFile>) -> Result<NoticeSettings, SettingsError> {
     let mut settings = NoticeSettings::default();
-    for NoticeFile { customer, url, secret_file } in files {
-        let to = webhook(WebhookFile { url, secret_file })?;
+    for NoticeFile { customer, url, secret_file, former_secret_file } in files {
+        let to = webhook(WebhookFile { url, secret_file, former_secret_file })?;
         let (who, before) = match customer {
             Some(customer) => (customer.to_string(), settings.customers.insert(customer, to)),
             None => ("everybody else".to_owned(), settings.others.replace(to)),
@@ -417,7 +460,9 @@ mod tests {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
             said = said.replace(&format!("/etc/holdfast/{named}"), &path.display().to_string());
         }
-        for named in ["webhook-secret", "notice-secret", "acme-secret", "database-password"] {
+        for named in
+            ["webhook-secret", "former-webhook-secret", "notice-secret", "acme-secret", "database-password"]
+        {
             said = said.replace(&format!("/etc/holdfast/{named}"), &secret.display().to_string());
         }
         let load = |text: &str| {
@@ -431,7 +476,9 @@ mod tests {
         assert_eq!(whole.alerts.reach, short.alerts.reach);
         assert!(short.alerts.backup.is_none() && whole.alerts.backup.is_some());
         assert!(short.public_url.is_none() && short.webhook.is_none());
-        assert!(whole.public_url.is_some() && whole.webhook.is_some());
+        assert!(whole.public_url.is_some() && whole.webhook.unwrap().former_secret.is_some());
+        assert_eq!(short.certificates.host_life, whole.certificates.host_life);
+        assert!(short.certificates.files.is_none() && whole.certificates.files.is_some());
         let (nobody, all) = (short.escrow_notice.reached(), whole.escrow_notice.reached());
         assert!(nobody.customers.is_empty() && !nobody.all_others);
         assert!(all.customers.len() == 1 && all.all_others);

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use holdfast_protocol::desired::Reason;
 use holdfast_protocol::filter::GuestFilter;
-use holdfast_protocol::id::{OperatorName, TargetName};
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::{JobId, TargetName};
 use holdfast_protocol::job::act::{ArchiveText, VolumeText};
 use holdfast_protocol::job::stamp::Reason as JobReason;
 use holdfast_protocol::pin::Pin;
@@ -33,9 +34,12 @@ mod ends;
 mod escrow;
 mod host;
 mod order;
+mod person;
 mod release;
+mod resource;
 mod rollout;
 mod sign;
+mod state;
 mod top;
 
 pub use alert::{AlertCommand, ExplainArgs, ListArgs, LogArgs, SilenceCommand};
@@ -44,9 +48,14 @@ pub use ends::EndOrNow;
 pub use escrow::EscrowCommand;
 pub use host::{ApproveArgs, HostCommand, LabelTerm, PinArgs, RestoreArgs, WindowArgs, WithdrawArgs};
 pub use order::{OneOrder, OrderArgs, OrderCommand};
+pub use person::{CustomerCommand, FieldArg, FieldArgs, OperatorCommand, TokenCommand};
 pub use release::{ManifestArgs, ReleaseCommand, VerifyArgs};
+pub use resource::{
+    ChangeArgs, FieldTermError, PolicyCommand, PutArgs, RemoveArgs, RollbackArgs, SetArgs, merge_of,
+};
 pub use rollout::{PlanArgs, RolloutCommand};
 pub use sign::{BackupTier, KeyArgs, LossArg, SignArgs};
+pub use state::{ExportArgs, StateCommand, StateRef};
 pub use top::TopArgs;
 
 /// Command line of operators: enroll hosts, apply desired documents, watch and sign.
@@ -94,6 +103,9 @@ pub enum Command {
     /// Guests, as their agents report them.
     #[command(subcommand)]
     Guest(GuestCommand),
+    /// Backup policies of hosts' documents.
+    #[command(subcommand)]
+    Policy(PolicyCommand),
     /// Restore certificates: what a restore test showed, signed by host and hub.
     #[command(subcommand)]
     Certificate(CertificateCommand),
@@ -123,52 +135,27 @@ pub enum Command {
     /// Audit chains of hosts.
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Operators of the hub. For admins.
+    /// People of the hub: operators, viewers, customers. For admins.
     #[command(subcommand)]
     Operator(OperatorCommand),
+    /// Tokens of machines.
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Customers: who they are and how they are reached.
+    #[command(subcommand)]
+    Customer(CustomerCommand),
     /// Alerts: what is wrong now, who was notified, silences and receivers.
     #[command(subcommand)]
     Alert(AlertCommand),
     /// Show events, newest last.
     Events(EventsArgs),
+    /// Snapshots of what all hosts should be, and are: take, list, show, compare.
+    #[command(subcommand)]
+    State(StateCommand),
+    /// Write everything of a period as files that a person or a program can read.
+    Export(ExportArgs),
     /// Watch the fleet on a whole screen: what needs a person, hosts, guests, running work.
     Top(TopArgs),
-}
-
-/// Of `holdfast operator`.
-#[derive(Debug, Subcommand)]
-pub enum OperatorCommand {
-    /// Show all operators, including revoked ones.
-    List,
-    /// Create an operator, or another token for one with the same role. The token is shown only once.
-    Add {
-        /// The name.
-        name: OperatorName,
-        /// What the operator may do.
-        #[arg(long, value_enum)]
-        role: RoleArg,
-        /// How many days the token is valid.
-        #[arg(long, value_name = "DAYS", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=3650))]
-        days: u32,
-    },
-    /// Revoke an operator: all their tokens become invalid at once.
-    Revoke {
-        /// The name.
-        name: OperatorName,
-        #[command(flatten)]
-        assume_yes: AssumeYes,
-    },
-}
-
-/// What an operator may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RoleArg {
-    /// May only read.
-    Viewer,
-    /// May invite and approve hosts, and apply desired documents.
-    Operator,
-    /// May create and revoke operators.
-    Admin,
 }
 
 /// Of `holdfast storage`.
@@ -179,6 +166,13 @@ pub enum StorageCommand {
         /// The host's name or id.
         host: Option<String>,
     },
+    /// Change fields of a storage target in its host's document.
+    #[command(after_help = "\
+Example:
+  holdfast storage set box7 usb1 state=decommissioned")]
+    Set(SetArgs),
+    /// Remove a storage target that nothing uses from its host's document. Detach it first: set its state.
+    Remove(RemoveArgs),
     /// Seal the name and password of a share or backup server for one host, and print what to put into the document's
     /// `creds`.
     #[command(after_long_help = "\
@@ -276,6 +270,16 @@ pub enum JobCommand {
         #[arg(required = true, value_name = "SIGNATURE")]
         consents: Vec<PathBuf>,
     },
+    /// Show signed jobs about guests, newest first: for customers, those about theirs.
+    Guests,
+    /// Object to a signed job that waits. Operators see it; the job goes on unless one of them signs a cancel.
+    Object {
+        /// The job's id.
+        job: JobId,
+        /// Why.
+        #[arg(long, value_name = "TEXT", value_parser = reason)]
+        reason: Reason,
+    },
     /// Cancel a signed job: withdraw it from the hub, or sign a cancel when its host already has it.
     Cancel(CancelArgs),
 }
@@ -319,16 +323,34 @@ pub enum DesiredCommand {
     Show {
         /// The host's name or id.
         host: String,
+        /// The document of this generation; by default the newest.
+        #[arg(long, value_parser = resource::generation)]
+        generation: Option<Generation>,
     },
-    /// Show what a file would change.
+    /// Show guests, storage targets and policies as desired, reported and last applied. Those that differ come first.
+    Status {
+        /// The host's name or id.
+        host: String,
+    },
+    /// Show what a file would change, or what differs between two generations.
     Diff {
         /// The host's name or id.
         host: String,
-        /// The document: JSON, or TOML when its name ends in .toml; `-` for JSON from standard input.
-        file: PathBuf,
+        /// The document: JSON, or TOML when its name ends in .toml; `-` for JSON from standard input. Without it two
+        /// generations are compared.
+        #[arg(conflicts_with_all = ["from", "to"])]
+        file: Option<PathBuf>,
+        /// The earlier generation; by default the one before the later.
+        #[arg(long, value_parser = resource::generation)]
+        from: Option<Generation>,
+        /// The later generation; by default the newest.
+        #[arg(long, value_parser = resource::generation)]
+        to: Option<Generation>,
     },
     /// Show what a file would change, ask for confirmation, and apply it.
     Apply(ApplyArgs),
+    /// Show what the content of an earlier generation would change, ask for confirmation, and put it as a new generation.
+    Rollback(RollbackArgs),
     /// Show the versions of a document: operator, time and reason.
     History {
         /// The host's name or id.
@@ -351,6 +373,9 @@ pub struct ApplyArgs {
     /// The reason, kept in the history; by default it names the file that was applied.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     pub reason: Option<Reason>,
+    /// Show what the hub says that it would do, and change nothing.
+    #[arg(long, conflicts_with_all = ["yes", "watch"])]
+    pub dry_run: bool,
     #[command(flatten)]
     pub assume_yes: AssumeYes,
     /// Follow the host until its guests have converged.
@@ -420,6 +445,17 @@ pub enum GuestCommand {
         /// The host's name or id; by default all hosts.
         host: Option<String>,
     },
+    /// Change fields of a guest in its host's document.
+    #[command(after_help = "\
+Examples:
+  holdfast guest set box7 web-1 size.memory_mib=2048 size.cores=4 --dry-run
+  holdfast guest set box7 web-1 run=stopped --reason 'moved to web-2' --yes
+  holdfast guest set box7 web-1 policy=            # under no policy")]
+    Set(SetArgs),
+    /// Add the guest of a file to a host's document. Its uid may be left out.
+    Add(PutArgs),
+    /// Remove a guest from its host's document. One that the host still has is refused without --leave.
+    Remove(RemoveArgs),
     /// Show one guest, and what it used.
     Show {
         /// The guest's name, uid or VMID.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use holdfast_protocol::audit::ChainError;
 use holdfast_protocol::enrol::InviteError;
+use holdfast_protocol::host_label::LabelError;
 use holdfast_protocol::id::{GoldenVersion, HostName, ReceiverName, TargetName, WorkOrderId};
 use holdfast_protocol::release::window::WindowError;
 use holdfast_protocol::restore_certificate::CertificateError;
@@ -13,6 +14,8 @@ use holdfast_protocol::storage::HostRecipient;
 use holdfast_seal::{OpenError, SealError};
 use restore_certificate::KeyError;
 use restore_certificate::verify::VerifyError;
+
+use crate::args::FieldTermError;
 
 /// Why a file does not prove anything.
 #[derive(Debug, thiserror::Error)]
@@ -219,6 +222,9 @@ pub enum HostLabelError {
     /// More windows than a host may have.
     #[error("nothing was changed")]
     Windows(#[source] WindowError),
+    /// More labels than one may have.
+    #[error("nothing was changed")]
+    Labels(#[source] LabelError),
     /// Nothing is selected.
     #[error("no host has the labels {label}, and nothing was changed: see `holdfast host list`")]
     NoHost { label: String },
@@ -241,4 +247,20 @@ pub enum OrderError {
         "order {order} of {host} has not ended after {seconds} s; it continues: see `holdfast order show {host} {order}`"
     )]
     TimedOut { host: String, order: WorkOrderId, seconds: u64 },
+}
+
+/// Why a part of a document is not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum PartCommandError {
+    /// Fields that cannot all be set.
+    #[error("the fields cannot be set, and nothing was changed: {0}")]
+    Fields(FieldTermError),
+    /// A part without a name.
+    #[error("{} has no `name`, so nothing was changed: add it", path.display())]
+    NoName { path: PathBuf },
+    /// Neither a judgement nor a change came back.
+    #[error(
+        "the hub's answer is not of this version, and nothing else was sent: use holdfast of the hub's release line"
+    )]
+    NotJudged,
 }

@@ -1,7 +1,7 @@
 //! Desired documents in files, where parts may be left out.
 //!
 //! In: the file, and the document that the hub holds. Out: a whole document, checked by the same rules as hub and agent.
-//! Left-out parts are taken from the held document (the three intervals, `levels`, `policies`, `storage`, the `uid` of a guest of that name), counted on
+//! Left-out parts are taken from the held document (the three intervals, `levels`, `overcommit`, `customer_limits`, `policies`, `storage`, the `uid` of a guest of that name), counted on
 //! (`generation`), or made (the `uid` of a new guest). What was made is shown in the difference before anything is put.
 
 use std::collections::BTreeMap;
@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{
-    DOCUMENT_BYTES_MAX, Desired, DesiredController, DesiredDocument, DesiredError, DesiredGuest,
-    DesiredSchema, DesiredVolume, GuestNetwork, GuestSize, RunState, UseLevels,
+    CustomerLimits, DOCUMENT_BYTES_MAX, Desired, DesiredController, DesiredDocument, DesiredError,
+    DesiredGuest, DesiredSchema, DesiredVolume, GuestLimits, GuestNetwork, GuestSize, OvercommitLevels,
+    RunState, UseLevels,
 };
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, PolicyName, TargetName, Vmid};
@@ -21,6 +22,8 @@ use holdfast_protocol::protection::BackupPolicy;
 use holdfast_protocol::size::{AlarmSeconds, BackupAgeHours, ObserveSeconds, PollSeconds};
 use holdfast_protocol::storage::StorageTarget;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// The poll interval when neither file nor hub has one.
 const POLL_SECONDS: u32 = 30;
@@ -42,6 +45,10 @@ pub struct DocumentFile {
     #[serde(default)]
     levels: Option<UseLevels>,
     #[serde(default)]
+    overcommit: Option<OvercommitLevels>,
+    #[serde(default)]
+    customer_limits: Option<Vec<CustomerLimits>>,
+    #[serde(default)]
     policies: Option<Vec<BackupPolicy>>,
     #[serde(default)]
     storage: Option<Vec<StorageTarget>>,
@@ -61,6 +68,8 @@ struct DocumentFileGuest {
     run: RunState,
     golden: GoldenVersion,
     size: GuestSize,
+    #[serde(default)]
+    limits: Option<GuestLimits>,
     #[serde(default)]
     storage: Option<TargetName>,
     network: GuestNetwork,
@@ -120,6 +129,15 @@ impl DocumentFileError {
 
 /// Reads a file; `-` is standard input.
 pub fn read(path: &Path) -> Result<DocumentFile, DocumentFileError> {
+    parse(path, &bytes(path)?)
+}
+
+/// Reads one part of a document from a file. The hub checks its form.
+pub fn part(path: &Path) -> Result<Value, DocumentFileError> {
+    parse(path, &bytes(path)?)
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, DocumentFileError> {
     let unread = |source| DocumentFileError::Read { path: path.to_owned(), source };
     // One byte more than the limit is read, so that a longer file is detected.
     let bound = u64::try_from(DOCUMENT_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
@@ -129,10 +147,10 @@ pub fn read(path: &Path) -> Result<DocumentFile, DocumentFileError> {
     } else {
         std::fs::File::open(path).map_err(unread)?.take(bound).read_to_end(&mut bytes).map_err(unread)?;
     }
-    parse(path, &bytes)
+    Ok(bytes)
 }
 
-fn parse(path: &Path, bytes: &[u8]) -> Result<DocumentFile, DocumentFileError> {
+fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, DocumentFileError> {
     if path.extension().is_some_and(|extension| extension == "toml") && bytes.len() <= DOCUMENT_BYTES_MAX {
         let text =
             std::str::from_utf8(bytes).map_err(|_| DocumentFileError::NotText { path: path.to_owned() })?;
@@ -163,6 +181,7 @@ impl DocumentFile {
             run: guest.run,
             golden: guest.golden,
             size: guest.size,
+            limits: guest.limits,
             storage: guest.storage,
             network: guest.network,
             policy: guest.policy,
@@ -181,6 +200,11 @@ impl DocumentFile {
                 .or_else(|| held.and_then(|held| held.observe_interval_s)),
             alarm_after_s: self.alarm_after_s.or_else(|| held.and_then(|held| held.alarm_after_s)),
             levels: self.levels.or_else(|| held.and_then(|held| held.levels)),
+            overcommit: self.overcommit.or_else(|| held.and_then(|held| held.overcommit)),
+            customer_limits: self
+                .customer_limits
+                .or_else(|| held.map(|held| held.customer_limits.clone()))
+                .unwrap_or_default(),
             policies: self.policies.or_else(|| held.map(|held| held.policies.clone())).unwrap_or_default(),
             storage: self.storage.or_else(|| held.map(|held| held.storage.clone())).unwrap_or_default(),
             guests: guests.collect(),
@@ -216,7 +240,7 @@ mod tests {
 
     #[test]
     fn missing_parts_come_from_the_hub_or_are_generated() {
-        let draft = || parse(Path::new("x.toml"), TOML.as_bytes()).unwrap();
+        let draft = || parse::<DocumentFile>(Path::new("x.toml"), TOML.as_bytes()).unwrap();
         let first = draft().complete(None, Generation::NONE, || uid(1)).unwrap();
         assert_eq!(first.document().generation, Generation::new(1));
         assert_eq!((first.guests()[0].uid, first.document().poll_interval_s.get()), (uid(1), 30));
@@ -229,10 +253,17 @@ mod tests {
 
     #[test]
     fn json_and_toml_are_equivalent() {
-        let toml =
-            parse(Path::new("x.toml"), TOML.as_bytes()).unwrap().complete(None, Generation::NONE, || uid(1));
+        let toml = parse::<DocumentFile>(Path::new("x.toml"), TOML.as_bytes()).unwrap().complete(
+            None,
+            Generation::NONE,
+            || uid(1),
+        );
         let json = serde_json::to_vec(toml.as_ref().unwrap().document()).unwrap();
-        let back = parse(Path::new("x.json"), &json).unwrap().complete(None, Generation::NONE, || uid(2));
+        let back = parse::<DocumentFile>(Path::new("x.json"), &json).unwrap().complete(
+            None,
+            Generation::NONE,
+            || uid(2),
+        );
         assert_eq!(toml.unwrap().numbered(), back.unwrap().numbered());
     }
 
@@ -247,11 +278,11 @@ mod tests {
             ("x.json", "{}".to_owned(), "missing field `guests`"),
         ];
         for (path, text, words) in cases {
-            let message = chain(&parse(Path::new(path), text.as_bytes()).unwrap_err());
+            let message = chain(&parse::<DocumentFile>(Path::new(path), text.as_bytes()).unwrap_err());
             assert!(message.contains(words), "{words}: {message}");
         }
         let twice = format!("{TOML}{TOML}");
-        let error = parse(Path::new("x.toml"), twice.as_bytes())
+        let error = parse::<DocumentFile>(Path::new("x.toml"), twice.as_bytes())
             .unwrap()
             .complete(None, Generation::NONE, {
                 let mut n = 0;

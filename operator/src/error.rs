@@ -4,7 +4,8 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredError;
 
 use crate::cmd_errors::{
-    ApprovalError, CertificateCommandError, HostLabelError, OrderError, ReceiverTestError, SealCommandError,
+    ApprovalError, CertificateCommandError, HostLabelError, OrderError, PartCommandError, ReceiverTestError,
+    SealCommandError,
 };
 use crate::config::ConfigError;
 use crate::document_file::DocumentFileError;
@@ -15,6 +16,7 @@ use crate::keygen::KeygenError;
 use crate::pins::PinError;
 use crate::prompt::PromptError;
 use crate::release_errors::{ReleaseFileError, ReleaseSignError, ReleaseStoreError, ReleaseVerifyError};
+use crate::state_errors::{ExportError, StateCommandError};
 use crate::tunnel_errors::{ApproveError, TunnelTokenError};
 
 /// It is done.
@@ -102,6 +104,15 @@ pub enum CliError {
     /// A release at the hub.
     #[error(transparent)]
     ReleaseStore(#[from] ReleaseStoreError),
+    /// A part of a document that is not changed.
+    #[error(transparent)]
+    Part(#[from] crate::cmd_errors::PartCommandError),
+    /// A snapshot of state.
+    #[error(transparent)]
+    State(#[from] StateCommandError),
+    /// An export.
+    #[error(transparent)]
+    Export(#[from] ExportError),
     /// A restore invite that is not handed on.
     #[error(transparent)]
     Restore(#[from] crate::cmd_errors::RestoreError),
@@ -156,6 +167,9 @@ pub enum CliError {
     /// Nothing was put yet.
     #[error("no document was put to {host} yet: put one with `holdfast desired apply {host} FILE`")]
     NoDocument { host: String },
+    /// No such version, or none before the newest.
+    #[error("{host} has no such versions of its document: see `holdfast desired history {host}`")]
+    NoVersion { host: String },
     /// No such guest.
     #[error("no guest {guest}: see `holdfast guest list`")]
     NoGuest {
@@ -224,11 +238,18 @@ impl CliError {
     /// For the shell.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Hub(error) => of_hub(error),
+            Self::Hub(error)
+            | Self::State(StateCommandError::Hub(error))
+            | Self::Export(ExportError::Hub(error) | ExportError::State(StateCommandError::Hub(error))) => {
+                of_hub(error)
+            }
+            Self::State(StateCommandError::NotKept { .. } | StateCommandError::None) => NOT_FOUND,
+            Self::Export(ExportError::Period | ExportError::Exists { .. }) => USAGE,
             Self::Config(ConfigError::NotLoggedIn { .. }) => NO_PERMISSION,
             Self::Prompt(PromptError::NoTerminal { .. }) => USAGE,
             Self::NoGuest { .. }
             | Self::NoDocument { .. }
+            | Self::NoVersion { .. }
             | Self::NoJob { .. }
             | Self::ReleaseStore(ReleaseStoreError::Unknown { .. })
             | Self::Certificate(CertificateCommandError::None { .. }) => NOT_FOUND,
@@ -237,6 +258,7 @@ impl CliError {
             ) => NOT_FOUND,
             Self::Approval(ApprovalError::NotReported { .. } | ApprovalError::Unknown { .. }) => NOT_FOUND,
             Self::Approval(ApprovalError::NoImage | ApprovalError::ManyImages { .. }) => USAGE,
+            Self::Part(PartCommandError::Fields(_) | PartCommandError::NoName { .. }) => USAGE,
             Self::ManyGuests { .. } | Self::Reason(_) | Self::CancelNeedsKey { .. } => USAGE,
             Self::JobDraft(JobDraftError::Which { .. }) => USAGE,
             Self::Pin(
@@ -244,7 +266,9 @@ impl CliError {
             ) => CONFLICT,
             Self::Withdraw(_) => USAGE,
             Self::HostLabel(HostLabelError::NoHost { .. }) => NOT_FOUND,
-            Self::HostLabel(HostLabelError::Twice { .. } | HostLabelError::Windows(_)) => USAGE,
+            Self::HostLabel(
+                HostLabelError::Twice { .. } | HostLabelError::Windows(_) | HostLabelError::Labels(_),
+            ) => USAGE,
             Self::JobDraft(JobDraftError::OtherDocument { .. } | JobDraftError::StaysBehind { .. }) => {
                 CONFLICT
             }
@@ -316,11 +340,14 @@ const fn of_code(code: ErrorCode) -> u8 {
         | ErrorCode::GenerationJump
         | ErrorCode::IdempotencyMismatch
         | ErrorCode::IncidentOver
+        | ErrorCode::InUse
         | ErrorCode::Locked
         | ErrorCode::NameTaken => CONFLICT,
-        ErrorCode::NeedsSignature | ErrorCode::Refused | ErrorCode::Frozen | ErrorCode::GoldenUnapproved => {
-            REFUSED
-        }
+        ErrorCode::NeedsSignature
+        | ErrorCode::OnHost
+        | ErrorCode::Refused
+        | ErrorCode::Frozen
+        | ErrorCode::GoldenUnapproved => REFUSED,
         ErrorCode::Unavailable | ErrorCode::Busy | ErrorCode::RateLimited | ErrorCode::Internal => {
             UNAVAILABLE
         }

@@ -21,6 +21,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// For a piece of a file over a slow line. The hub may hash what it has before the piece.
 const PIECE_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// For the state of a whole fleet over a slow line.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(1_800);
+
 /// The longest answer is a page of twenty documents of 1 MiB, whose quotes and line ends take two bytes each.
 const ANSWER_BYTES_MAX: usize = 48 * 1024 * 1024;
 
@@ -33,6 +36,10 @@ const PAGES_MAX: usize = 500;
 /// How often a request is sent when the hub does not answer, and the pause between.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(700);
+
+/// How often a reader waits that asked too often, and how long. The hub's bucket has some hundred calls by then.
+const RATE_WAITS: u32 = 3;
+const RATE_PAUSE: Duration = Duration::from_secs(5);
 
 /// Why the request could not be sent, or was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -130,10 +137,25 @@ const fn next_step(code: ErrorCode) -> &'static str {
     }
 }
 
+/// Where a change goes, and over which generation.
+pub struct Change<'a> {
+    pub method: Method,
+    pub path: &'a [&'a str],
+    pub query: &'a [(&'a str, &'a str)],
+    pub seen: Generation,
+}
+
 pub struct Hub {
     client: Client,
     bearer: HeaderValue,
     correlation: CorrelationId,
+}
+
+impl HubError {
+    /// Whether the hub refuses the caller's role or scope.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Refused { problem, .. } if problem.code == ErrorCode::Forbidden)
+    }
 }
 
 impl Hub {
@@ -160,7 +182,7 @@ impl Hub {
 
     /// Reads one resource.
     pub async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, HubError> {
-        self.ask(self.call(Method::GET, path, &[])).await
+        self.read(self.call(Method::GET, path, &[])).await
     }
 
     /// Reads one resource that may not exist.
@@ -174,10 +196,22 @@ impl Hub {
         path: &[&str],
         query: &[(&str, &str)],
     ) -> Result<Option<T>, HubError> {
-        match self.ask(self.call(Method::GET, path, query)).await {
+        match self.read(self.call(Method::GET, path, query)).await {
             Ok(found) => Ok(Some(found)),
             Err(HubError::Refused { problem, .. }) if problem.code == ErrorCode::NotFound => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Reads one resource that may not exist, or that the caller may not read: a customer has no hosts.
+    pub async fn find_permitted<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<Option<T>, HubError> {
+        match self.find_with(path, query).await {
+            Err(error) if error.is_forbidden() => Ok(None),
+            other => other,
         }
     }
 
@@ -193,7 +227,7 @@ impl Hub {
         for _ in 0..PAGES_MAX {
             let cursor_now = cursor.as_deref().map(|cursor| ("cursor", cursor));
             let query: Vec<_> = query.iter().copied().chain(cursor_now).collect();
-            let page: Page<T> = self.ask(self.call(Method::GET, path, &query)).await?;
+            let page: Page<T> = self.read(self.call(Method::GET, path, &query)).await?;
             items.extend(page.items);
             match page.next {
                 Some(next) if items.len() < most && Some(&next) != cursor.as_ref() => cursor = Some(next),
@@ -204,6 +238,29 @@ impl Hub {
             }
         }
         Err(HubError::TooManyPages)
+    }
+
+    /// Reads one page of a list.
+    pub async fn page<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+        cursor: Option<&str>,
+    ) -> Result<Page<T>, HubError> {
+        let cursor = cursor.map(|cursor| ("cursor", cursor));
+        let query: Vec<_> = query.iter().copied().chain(cursor).collect();
+        self.read(self.call(Method::GET, path, &query)).await
+    }
+
+    /// Reads bytes as they come, piece by piece. It is not sent again: what came may have been used.
+    pub async fn stream<E>(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+        take: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<Result<(), E>, HubError> {
+        let call = self.call(Method::GET, path, query).within(STREAM_TIMEOUT);
+        call.stream(take).await.map_err(|error| self.failed(error))
     }
 
     /// Changes something. With the same key, a repeat is known as one.
@@ -237,6 +294,38 @@ impl Hub {
         self.ask(mutation(self.call(Method::DELETE, path, &[]))).await
     }
 
+    /// Changes parts of a resource that is at version `seen`.
+    pub async fn patch_seen<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        seen: u64,
+        body: &impl Serialize,
+    ) -> Result<T, HubError> {
+        let call = self.call(Method::PATCH, path, &[]).header(IF_MATCH, version_tag(seen)?);
+        self.ask(self.write(mutation(call), body)?).await
+    }
+
+    /// Removes a resource that is at version `seen`.
+    pub async fn delete_seen<T: DeserializeOwned>(&self, path: &[&str], seen: u64) -> Result<T, HubError> {
+        let call = self.call(Method::DELETE, path, &[]).header(IF_MATCH, version_tag(seen)?);
+        self.ask(mutation(call)).await
+    }
+
+    /// Changes a host's document, or a part of it, over the generation that was seen.
+    pub async fn change<T: DeserializeOwned>(
+        &self,
+        change: Change<'_>,
+        body: Option<&impl Serialize>,
+    ) -> Result<T, HubError> {
+        let seen = HeaderValue::from_str(&format!("\"{}\"", change.seen)).map_err(|_| HubError::Token)?;
+        let call = mutation(self.call(change.method, change.path, change.query).header(IF_MATCH, seen));
+        let call = match body {
+            Some(body) => self.write(call, body)?,
+            None => call,
+        };
+        self.ask(call).await
+    }
+
     /// Puts a desired document over the one of generation `seen`.
     pub async fn put_desired(
         &self,
@@ -255,6 +344,20 @@ impl Hub {
 
     fn write<'c>(&self, call: Call<'c>, body: &impl Serialize) -> Result<Call<'c>, HubError> {
         call.json(body).map_err(|error| self.failed(error))
+    }
+
+    /// Reads, and waits where this token called as often as one may: a command that reads each guest of a fleet goes on.
+    async fn read<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, HubError> {
+        for _ in 0..RATE_WAITS {
+            let Some(attempt) = call.again() else { break };
+            match Box::pin(self.ask(attempt)).await {
+                Err(HubError::Refused { problem, .. }) if problem.code == ErrorCode::RateLimited => {
+                    tokio::time::sleep(RATE_PAUSE).await;
+                }
+                other => return other,
+            }
+        }
+        Box::pin(self.ask(call)).await
     }
 
     /// Sends, and sends again when there is no answer. A call that changes something carries a key, so a repeat has no
@@ -295,6 +398,10 @@ impl Hub {
             CallError::Unwritable(source) => HubError::Unwritable(source),
         }
     }
+}
+
+fn version_tag(seen: u64) -> Result<HeaderValue, HubError> {
+    HeaderValue::from_str(&format!("\"{seen}\"")).map_err(|_| HubError::Token)
 }
 
 fn mutation(call: Call<'_>) -> Call<'_> {

@@ -19,6 +19,8 @@ pub enum Method {
     Post,
     /// Sets a value. Repeating the call changes nothing.
     Put,
+    /// Changes parts of a value.
+    Patch,
     /// Takes something back.
     Delete,
 }
@@ -31,6 +33,7 @@ impl Method {
             Self::Get => "GET",
             Self::Post => "POST",
             Self::Put => "PUT",
+            Self::Patch => "PATCH",
             Self::Delete => "DELETE",
         }
     }
@@ -90,6 +93,8 @@ pub enum Answer {
     Done(SchemaOf),
     /// Status 201, in the envelope: a thing that was made.
     Made(SchemaOf),
+    /// Status 201 or 200, in the envelope: a thing that was made, or only judged.
+    MadeOrJudged(SchemaOf),
     /// Status 200 or 202, in the envelope: done, or still to be decided.
     DoneOrTaken(SchemaOf),
     /// Status 202, in the envelope: work that was taken.

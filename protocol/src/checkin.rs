@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::generation::Generation;
 use crate::host_maintenance::HostMaintenanceOrder;
 use crate::job::QueuedJob;
+use crate::pin::Pin;
 use crate::report::{ReportSchema, Sections};
 use crate::size::PollSeconds;
 use crate::usage::UsageSample;
@@ -80,6 +81,10 @@ pub struct CheckinAnswer {
     /// That an operator announced maintenance of the host, while it lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance: Option<HostMaintenanceOrder>,
+    /// While the hub's CA changes: the new one, under which the host should have its next certificate. The renewal
+    /// brings the CA itself and its proof; this only says that it is time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hub_ca: Option<Pin>,
 }
 
 /// Jobs in one answer, at most. The rest come with the next.

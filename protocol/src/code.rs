@@ -81,6 +81,8 @@ codes! {
     ControllerWaits = "CONTROLLER_WAITS", 409
     /// The CSR cannot be read, or its key is not of a kind we take.
     Csr = "CSR", 400
+    /// A document gives the guests of a customer more than its limits on the host allow.
+    CustomerLimit = "CUSTOMER_LIMIT", 422
     /// The disk under a program's own files is full.
     DiskFull = "DISK_FULL", 507
     /// Two guests of the document share an address.
@@ -137,6 +139,8 @@ codes! {
     IdempotencyMismatch = "IDEMPOTENCY_MISMATCH", 422
     /// An alert that was over already: nothing was changed.
     IncidentOver = "INCIDENT_OVER", 409
+    /// Something still names it, so it is not removed.
+    InUse = "IN_USE", 409
     /// The invite is too old.
     InviteExpired = "INVITE_EXPIRED", 403
     /// The invite does not exist.
@@ -183,6 +187,8 @@ codes! {
     NoticeUnset = "NOTICE_UNSET", 409
     /// Another guest's or host's thing.
     NotYours = "NOT_YOURS", 403
+    /// It is still on its host, and leaving it out of the document would leave it there unmanaged.
+    OnHost = "ON_HOST", 409
     /// Work stopped on purpose for a person to inspect.
     Parked = "PARKED", 409
     /// The other side showed a certificate that is not the pinned one.

@@ -5,9 +5,12 @@
 //! volume that a document leaves out is never destroyed; a guest that it no longer names becomes *unmanaged*.
 
 mod checks;
+mod customers;
 pub mod field;
 mod levels;
+mod limits;
 mod network;
+mod overcommit;
 
 use std::net::Ipv4Addr;
 
@@ -15,11 +18,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::checks::{UniqueNames, alarm, manifest, named_targets, policies, schedulable};
+pub use self::customers::{CUSTOMER_LIMITS_MAX, CustomerLimits, CustomerTotal};
 pub use self::levels::UseLevels;
+pub use self::limits::{CpuLimit, GuestLimits, NOT_SETTABLE, NotSettable};
 pub use self::network::{
     AddressFilter, DomainName, FirewallFlag, GuestNetwork, Mtu, NAME_SERVERS_MAX, NameServers, OwnResolver,
     Rate, Resolver, SEARCH_DOMAINS_MAX, SearchDomains,
 };
+pub use self::overcommit::OvercommitLevels;
 use crate::code::ErrorCode;
 use crate::generation::{ContentHash, Generation, Numbered};
 use crate::id::{
@@ -75,6 +81,13 @@ pub struct DesiredDocument {
     /// From how much use on there is a condition: of the host, and of each guest that does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub levels: Option<UseLevels>,
+    /// From how much promised to guests on the host counts as over-committed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overcommit: Option<OvercommitLevels>,
+    /// What all guests of a customer may have on this host. A document that gives them more is refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1_000))]
+    pub customer_limits: Vec<CustomerLimits>,
     /// Backup policies that guests can be under.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
@@ -107,6 +120,9 @@ pub struct DesiredGuest {
     pub golden: GoldenVersion,
     /// CPU, memory, root disk.
     pub size: GuestSize,
+    /// How much CPU time it may use; what is left out stays as it is on the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<GuestLimits>,
     /// The target with role `primary` on which its root disk is made; without one the default of that role, else the storage
     /// that root named in the settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -273,6 +289,7 @@ impl Desired {
                 });
             }
         }
+        customers::check(&document)?;
         let bytes = serde_json::to_vec(&document).map_err(DesiredError::Unwritable)?;
         Ok(Self { content: ContentHash::of(&bytes), document })
     }
@@ -314,6 +331,8 @@ impl Desired {
 pub enum Unique {
     /// A guest's address.
     Address,
+    /// A customer's limits.
+    Customer,
     /// A guest's uid.
     Guest,
     /// A guest's name.
@@ -394,6 +413,9 @@ pub enum DesiredError {
         /// What does.
         rule: &'static str,
     },
+    /// Guests of a customer that have more than its limit.
+    #[error("{0}")]
+    CustomerTotal(Box<CustomerTotal>),
     /// Maintenance windows in which nothing could be done.
     #[error("{path}: {rule}")]
     Windows {
@@ -416,12 +438,13 @@ impl DesiredError {
             Self::Twice { what, .. } => match what {
                 Unique::Address => ErrorCode::DuplicateAddress,
                 Unique::Guest => ErrorCode::DuplicateGuest,
-                Unique::Name | Unique::Policy => ErrorCode::DuplicateName,
+                Unique::Customer | Unique::Name | Unique::Policy => ErrorCode::DuplicateName,
                 Unique::Target => ErrorCode::DuplicateTarget,
                 Unique::Vmid => ErrorCode::DuplicateVmid,
                 Unique::Volume => ErrorCode::DuplicateVolume,
             },
             Self::UnknownPolicy { .. } => ErrorCode::PolicyUnknown,
+            Self::CustomerTotal(_) => ErrorCode::CustomerLimit,
             Self::TooMany { .. }
             | Self::HastyAlarm { .. }
             | Self::Unreachable { .. }
@@ -444,6 +467,7 @@ impl DesiredError {
             | Self::Windows { path, .. }
             | Self::UnfitTarget { path, .. } => Some(path),
             Self::HastyAlarm { .. } => Some("alarm_after_s"),
+            Self::CustomerTotal(total) => Some(&total.path),
             Self::TooMany { .. } | Self::Unwritable(_) => None,
         }
     }

@@ -5,7 +5,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,10 @@ pub const INVITE_CHARS_MAX: usize = 1024;
 
 /// A CSR is at most 8 KiB of PEM; an Ed25519 or P-256 one is under 1 KiB.
 pub const CSR_BYTES_MAX: usize = 8 * 1024;
+
+/// A host's certificate with less left than this should have been renewed hours ago: the shortest one lives a day, and is
+/// renewed when a quarter of it is left at the latest.
+pub const CERTIFICATE_LATE: SignedDuration = SignedDuration::from_hours(4);
 
 /// An opened invite.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -115,8 +119,12 @@ pub struct Enrolled {
     pub host_name: HostName,
     /// Its certificate, PEM.
     pub certificate_pem: String,
-    /// The hub's CA certificate, PEM.
+    /// The hub's CA certificate, PEM. During a change of the CA there are two.
     pub ca_pem: String,
+    /// The newer CA of the hub, signed by the one before it, PEM. A host that knows only the older one takes the newer
+    /// one by this signature, and by nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_cross_pem: Option<String>,
     /// Counts this identity's certificates; two holders show as two numbers.
     pub certificate_generation: u32,
     /// When the certificate begins.
@@ -255,6 +263,7 @@ mod tests {
             host_name: "box7".parse().unwrap(),
             certificate_pem: String::new(),
             ca_pem: String::new(),
+            ca_cross_pem: None,
             certificate_generation: 1,
             not_before: "2026-11-01T00:00:00Z".parse().unwrap(),
             not_after: "2026-12-01T00:00:00Z".parse().unwrap(),

@@ -146,6 +146,12 @@ impl LabelSelector {
     pub fn matches(&self, labels: &HostLabels) -> bool {
         self.0.iter().all(|(key, value)| labels.0.get(key) == Some(value))
     }
+
+    /// Whether every host that this one selects is selected by the wider one.
+    #[must_use]
+    pub fn narrows(&self, wider: &Self) -> bool {
+        wider.0.iter().all(|(key, value)| self.0.get(key) == Some(value))
+    }
 }
 
 impl TryFrom<BTreeMap<LabelKey, LabelValue>> for LabelSelector {

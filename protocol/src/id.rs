@@ -141,6 +141,8 @@ uuid_ids! {
     HostId
     /// One open or used invitation to enrol.
     InviteId
+    /// Names a session of a person, which is not its token.
+    SessionId
     /// One signed act.
     JobId
     /// One host that requests enrollment without an invite.

@@ -83,6 +83,8 @@ fn form_code(message: &str) -> ErrorCode {
         ErrorCode::DuplicateKey
     } else if message.starts_with("missing field") {
         ErrorCode::Missing
+    } else if message.starts_with(crate::desired::NOT_SETTABLE) {
+        ErrorCode::Unsupported
     } else if message.starts_with("unknown variant") {
         ErrorCode::Version
     } else {

@@ -28,8 +28,10 @@
 //! | [`bootstrap`], [`local`] | how a guest finds its agent, and what it may request from it |
 //! | [`maintenance`] | when a guest may be upgraded and restarted |
 //! | [`protection`] | backup policies, schedules, retention, and which of two promises is the weaker |
+//! | [`state`] | snapshots of what all hosts should be, and are |
 //! | [`storage`] | disks, shares and backup servers: wanted, approved, reported |
 //! | [`release`] | the files of a release, and who signed them |
+//! | [`resource`] | the named parts of what a host should be, and what changes to them would do |
 //! | [`restore`] | a new machine in the place of a lost one |
 //! | [`restore_certificate`] | what a restore test of a guest showed, signed |
 //! | [`hub`] | the calls of the hub |
@@ -37,6 +39,7 @@
 //! | [`listening`] | since when a program has been able to hear another |
 //! | [`filter`] | which hosts or guests a list has |
 //! | [`operator`] | what the operator's command requests from the hub |
+//! | [`sign_in`] | how people sign in at the hub |
 //! | [`pin`], [`secret`], [`json`] | pinned keys, secrets that do not leak, strict JSON |
 //! | [`version`] | which of two versions is the newer one |
 //! | [`root_disk`] | data on the root disk of a guest, and what was signed about it |
@@ -47,6 +50,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod access;
 pub mod alert;
 pub mod api;
 pub mod audit;
@@ -55,6 +59,7 @@ pub mod break_glass;
 pub mod checkin;
 pub mod code;
 pub mod condition;
+pub mod customer;
 pub mod desired;
 pub mod enrol;
 pub mod envelope;
@@ -73,9 +78,11 @@ pub mod job;
 pub mod json;
 pub mod listening;
 pub mod local;
+pub mod machine_token;
 pub mod maintenance;
 pub mod measure;
 pub mod net;
+pub mod objection;
 pub mod operation;
 pub mod operation_tries;
 pub mod operator;
@@ -83,12 +90,15 @@ pub mod pin;
 pub mod protection;
 pub mod release;
 pub mod report;
+pub mod resource;
 pub mod restore;
 pub mod restore_certificate;
 pub mod root_disk;
 pub mod schema;
 pub mod secret;
+pub mod sign_in;
 pub mod size;
+pub mod state;
 pub mod storage;
 mod text;
 pub mod usage;

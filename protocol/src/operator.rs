@@ -34,6 +34,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::access::AccessScope;
+pub use crate::access::Role;
 use crate::condition::ConditionCode;
 use crate::desired::Reason;
 use crate::enrol::SealingIdentity;
@@ -43,6 +45,7 @@ use crate::id::{
     CorrelationId, EnrollmentRequestId, HostId, HostName, InviteId, JobId, OperatorName, TunnelName,
 };
 use crate::job::JobReport;
+use crate::objection::ObjectionView;
 use crate::pin::Pin;
 use crate::release::stored::HostOffer;
 use crate::release::window::UpdateWindows;
@@ -51,19 +54,7 @@ use crate::restore::RestoreOrder;
 use crate::secret::Secret;
 use crate::size::TokenDays;
 
-/// What an operator may do. Each may do what those before it may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// May only read.
-    Viewer,
-    /// Invites, approves, puts desired documents.
-    Operator,
-    /// Makes and revokes operators.
-    Admin,
-}
-
-/// Who a token belongs to.
+/// Who calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WhoAmI {
@@ -71,8 +62,27 @@ pub struct WhoAmI {
     pub name: OperatorName,
     /// What they may do.
     pub role: Role,
+    /// What they may touch.
+    #[serde(default, skip_serializing_if = "AccessScope::is_everything")]
+    pub scope: AccessScope,
+    /// How the caller proved it.
+    #[serde(default)]
+    pub proof: Proof,
     /// The hub's version.
     pub hub_version: String,
+}
+
+/// How a caller proved who it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// By a token of a person.
+    #[default]
+    PersonToken,
+    /// By a token of a machine.
+    MachineToken,
+    /// By the session of a person.
+    Session,
 }
 
 /// Requests an operator, or another token of one who exists in the same role.
@@ -83,6 +93,9 @@ pub struct OperatorRequest {
     pub name: OperatorName,
     /// What they may do.
     pub role: Role,
+    /// What they may touch.
+    #[serde(default, skip_serializing_if = "AccessScope::is_everything")]
+    pub scope: AccessScope,
     /// How long the token lives.
     pub days: TokenDays,
 }
@@ -95,6 +108,9 @@ pub struct OperatorMade {
     pub name: OperatorName,
     /// What they may do.
     pub role: Role,
+    /// What they may touch.
+    #[serde(default, skip_serializing_if = "AccessScope::is_everything")]
+    pub scope: AccessScope,
     /// The token, for `holdfast login`.
     pub token: Secret,
     /// When the token ends.
@@ -109,6 +125,9 @@ pub struct OperatorView {
     pub name: OperatorName,
     /// What they may do.
     pub role: Role,
+    /// What they may touch.
+    #[serde(default, skip_serializing_if = "AccessScope::is_everything")]
+    pub scope: AccessScope,
     /// When the last of their tokens ends; none where they have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
@@ -356,6 +375,10 @@ pub struct EnrollmentRequestView {
     /// While it is pending: the newest revoked hosts with the name that it gives. A name proves nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revoked: Vec<RevokedHost>,
+    /// While it is pending: the host whose latest key this is. Its certificate ended before it was renewed; approved
+    /// as that host, it goes on with its records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<HostId>,
 }
 
 /// A revoked host that an enrollment request may be.
@@ -504,6 +527,9 @@ pub struct JobView {
     /// The correlation id of the click that left it here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<CorrelationId>,
+    /// Who objects to it, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objections: Vec<ObjectionView>,
 }
 
 /// A signed job with its bytes.

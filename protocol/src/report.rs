@@ -5,10 +5,12 @@
 
 mod address_filter;
 mod age;
+mod assigned;
 mod builds;
 mod field;
 mod golden;
 mod hardware;
+mod limits;
 mod lock;
 mod tunnel;
 mod updates;
@@ -19,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::address_filter::{AddressFilterFinding, AddressFilterState, address_filter_findings};
 pub use self::age::FactAges;
+pub use self::assigned::{AssignedPart, AssignedShare, HostAssigned, STORAGES_ASSIGNED_MAX, StorageAssigned};
 pub use self::builds::{AgentBuilds, FailedRelease, RefusedRelease};
 pub use self::field::{AppliedValue, FieldState, InForce};
 pub use self::golden::{GoldenReport, ImageBuild, ImageOrigin, ImageStatus};
@@ -26,6 +29,7 @@ pub use self::hardware::{
     DISKS_MAX, DiskFault, DiskHealth, DiskReading, DiskReport, HardwareName, HardwareSection, Heat,
     MemoryErrors, SENSORS_MAX, SensorReport, Temperature,
 };
+pub use self::limits::LimitsReport;
 pub use self::lock::LockReport;
 pub use self::tunnel::{
     ConnectionReport, ProbeReport, ProbeResult, RestartOutcome, RestartReport, TUNNELS_MAX, TokenReport,
@@ -222,6 +226,9 @@ pub struct HostSection {
     pub memory_used_bytes: u64,
     /// The storages the agent uses.
     pub storages: Vec<StorageReport>,
+    /// What guests were given of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assigned: Option<HostAssigned>,
     /// The golden images on it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goldens: Vec<GoldenReport>,
@@ -319,6 +326,9 @@ pub struct GuestReport {
     /// Its size, where it could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<GuestSize>,
+    /// Its limits of CPU time and network, where it has any and they could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LimitsReport>,
     /// Its address, where it could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Ipv4Cidr>,

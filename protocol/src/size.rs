@@ -72,10 +72,23 @@ macro_rules! sizes {
 sizes! {
     /// How long a work order may wait, or what it made is kept: a minute to a day, or to a month.
     OrderSeconds in 60..=2678400, "s"
+    /// How long the earlier secrets of a machine token go on after a rotation.
+    OverlapHours in 0..=720, "h"
     /// How long an operator's token lives.
     TokenDays in 1..=3650, "days"
     /// CPU cores of a guest. Proxmox accepts 1 to 8192; 512 is above any host we meet.
     Cores in 1..=512, "cores"
+    /// CPU time that a guest may use at most, in percent of one core: 150 is one core and a half. With less than 5 nothing in
+    /// it answers in time.
+    CorePercent in 5..=51_200, "% of a core"
+    /// Weight of a guest where CPU time is short. The kernel takes 1 to 10000; Proxmox more.
+    CpuWeight in 1..=10_000, "(weight)"
+    /// Cores that all guests of a customer on a host may have.
+    CustomerCores in 1..=65_536, "cores"
+    /// Disks that all guests of a customer on a host may have.
+    CustomerDiskGib in 1..=16_777_216, "GiB"
+    /// Memory that all guests of a customer on a host may have.
+    CustomerMemoryMib in 64..=1_073_741_824, "MiB"
     /// Size of a disk in GiB.
     DiskGib in 1..=65536, "GiB"
     /// How old a backup may be that is asked for before something else begins. A month is four weekly ones.
@@ -96,6 +109,8 @@ sizes! {
     ObserveSeconds in 5..=60, "s"
     /// How often an agent polls the hub when nothing is new, in seconds.
     PollSeconds in 1..=3600, "s"
+    /// How much of what a host has may be promised to guests, in percent.
+    PromisedPercent in 10..=10_000, "%"
     /// How much a guest's interface lets through. 100000 MiB/s is above any card we meet.
     RateMib in 1..=100_000, "MiB/s"
     /// Swap of a guest in MiB; 0 is none.
@@ -106,6 +121,15 @@ sizes! {
     VlanTag in 1..=4094, "(VLAN tag)"
     /// How long after its time a backup may begin, in minutes.
     WindowMinutes in 1..=1440, "min"
+}
+
+impl PromisedPercent {
+    /// Of the CPUs, where no document says otherwise: guests seldom compute at the same time.
+    pub const CORES: Self = Self(400);
+    /// Of the memory, where no document says otherwise.
+    pub const MEMORY: Self = Self(100);
+    /// Of a storage, where no document says otherwise: as much as the operators' policy has without `disk_percent`.
+    pub const DISK: Self = Self(200);
 }
 
 impl LevelPercent {

@@ -54,8 +54,13 @@ struct TestServer {
 
 /// A fresh database with the hub's tables.
 pub fn fresh_database() -> Server {
+    fresh_database_with("")
+}
+
+/// The same, at a server with more settings. The first call of the process decides.
+pub fn fresh_database_with(settings: &str) -> Server {
     static SERVER: OnceLock<TestServer> = OnceLock::new();
-    let server = SERVER.get_or_init(TestServer::start);
+    let server = SERVER.get_or_init(|| TestServer::start(settings));
     let name = format!("story{}", server.databases.fetch_add(1, Ordering::Relaxed));
     let sql = format!("CREATE DATABASE {name} TEMPLATE hub");
     session(&server.folder, "postgres").batch_execute(&sql).unwrap();
@@ -77,7 +82,7 @@ pub fn session_at(server: &Server) -> postgres::Client {
     session(&server_folder(server), database)
 }
 
-fn server_folder(server: &Server) -> PathBuf {
+pub fn server_folder(server: &Server) -> PathBuf {
     PathBuf::from(server.name().split(" at ").nth(1).unwrap())
 }
 
@@ -102,10 +107,12 @@ fn session(folder: &Path, database: &str) -> postgres::Client {
 }
 
 impl TestServer {
-    fn start() -> Self {
+    fn start(settings: &str) -> Self {
         let programs = programs();
         let folder = tempfile::Builder::new().prefix("hub-pg-").tempdir().unwrap().keep();
         copy(&cluster(&programs), &folder.join("data"));
+        let file = File::options().append(true).open(folder.join("data/postgresql.conf"));
+        file.unwrap().write_all(settings.as_bytes()).unwrap();
         own(&folder);
         let supervisor = supervised(&programs, &folder);
         wait(&folder);
@@ -114,7 +121,7 @@ impl TestServer {
 }
 
 /// The folder with the programs of the newest version.
-fn programs() -> PathBuf {
+pub fn programs() -> PathBuf {
     if let Some(folder) = std::env::var_os("HOLDFAST_POSTGRES") {
         return folder.into();
     }
@@ -206,7 +213,7 @@ fn make_cluster(programs: &Path) -> PathBuf {
     kept
 }
 
-fn supervised(programs: &Path, folder: &Path) -> Child {
+pub fn supervised(programs: &Path, folder: &Path) -> Child {
     let log = File::create(folder.join("log")).unwrap();
     as_user("/bin/sh")
         .args(["-c", SUPERVISE, "sh"])
@@ -219,7 +226,7 @@ fn supervised(programs: &Path, folder: &Path) -> Child {
 }
 
 /// Waits until it answers: how long that takes decides nothing.
-fn wait(folder: &Path) {
+pub fn wait(folder: &Path) {
     let (begin, config) = (Instant::now(), url(folder, "postgres").parse::<postgres::Config>().unwrap());
     while let Err(error) = config.connect(postgres::NoTls) {
         let log = fs::read_to_string(folder.join("log")).unwrap_or_default();

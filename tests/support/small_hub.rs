@@ -79,9 +79,11 @@ pub fn identity(base: &str, hub_ca: &Ca, signer: &Ca) -> Identity {
             host_name: "box7".parse().unwrap(),
             certificate_pem: certificate.pem(),
             ca_pem: hub_ca.pem(),
+            ca_cross_pem: None,
             certificate_generation: 1,
             not_before: "2026-11-01T00:00:00Z".parse().unwrap(),
             not_after: "2026-12-01T00:00:00Z".parse().unwrap(),
         },
+        learned_cas: Vec::new(),
     }
 }

@@ -78,6 +78,16 @@ const BENCHES: &[Bench] = &[
         arguments: &["scrape"],
         ..Bench::of("hubd", "checkin", "Metrics of a thousand hosts")
     },
+    Bench {
+        name: "postgres",
+        arguments: &["postgres"],
+        ..Bench::of("hubd", "checkin", "Check-ins on PostgreSQL")
+    },
+    Bench {
+        name: "move",
+        arguments: &["move"],
+        ..Bench::of("hubd", "checkin", "A hub that moves to the other engine")
+    },
     Bench { name: "peers", arguments: &["peers"], ..Bench::of("hubd", "checkin", "The hub against etcd") },
     Bench { profile: "dev", ..Bench::of("e2e", "footprint", "The agent at rest") },
 ];

@@ -29,6 +29,7 @@ const GOALS: &[(&str, Bound)] = &[
     ("helper call by sudo", Bound::Ratio(1.15)),
     ("CPU of a check-in, report of 4 KiB changed", Bound::Ratio(1.5)),
     ("CPU of a check-in, report unchanged", Bound::Ratio(2.0)),
+    ("CPU of a check-in on PostgreSQL", Bound::Ratio(1.5)),
     ("CPU of a hub with 10000 hosts at rest", Bound::Ours(5.0)),
     ("memory of a held connection", Bound::Ours(64.0)),
     ("99th percentile of an answer, hosts at rest", Bound::Ours(50.0)),

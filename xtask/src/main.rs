@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod advisories;
+mod authorization;
 mod bench;
 mod bench_goals;
 mod book;
@@ -24,6 +25,7 @@ mod limits;
 mod matrix;
 mod metrics;
 mod mutants;
+mod newer_postgres;
 mod package;
 mod packages;
 mod page;

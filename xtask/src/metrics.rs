@@ -11,7 +11,7 @@ const HEAD: &str = "# Metrics
 
 In Prometheus' text format, from three places:
 
-- **The hub** at `/metrics`, for an operator's token (`holdfast operator add prometheus --role viewer`): itself, all hosts, and the reports of the first 200 hosts by name. `/metrics?host=NAME` is one host alone. A host that is silent has no line of its report, and its use goes after four minutes. Every line of a host has the label `host`. The hub's package has a configuration of Prometheus, rules with tests, and a board for Grafana, in `/usr/share/holdfast-hub/`.
+- **The hub** at `/metrics`, for a token (`holdfast token create prometheus --role viewer`): itself, all hosts, and the reports of the first 200 hosts by name. `/metrics?host=NAME` is one host alone. A host that is silent has no line of its report, and its use goes after four minutes. Every line of a host has the label `host`. The hub's package has a configuration of Prometheus, rules with tests, and a board for Grafana, in `/usr/share/holdfast-hub/`.
 - **The agent** by `agentd metrics`, and at a port of the loopback where `[metrics]` in `agent.toml` names one: its host alone, without the label `host`. Who may log in on the host reads the names of guests there.
 - **The guest agent** in `/run/holdfast/holdfast.prom`, for the textfile collector of node_exporter (`--collector.textfile.directory=/run/holdfast`).
 

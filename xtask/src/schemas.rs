@@ -1,14 +1,13 @@
 //! `cargo xtask schemas`: generated documents of wire, conditions and limits.
 //!
-//! Out: the JSON Schemas of all wire documents in `docs/schema/`, the OpenAPI documents of hub and local API, `docs/conditions.md`,
-//! `docs/metrics.md` and `docs/limits.md`; or
-//! whether they are fresh.
+//! Out: the JSON Schemas of all wire documents in `docs/schema/`, the OpenAPI documents of hub and local API,
+//! `docs/authorization.md`, `docs/conditions.md`, `docs/metrics.md` and `docs/limits.md`; or whether they are fresh.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{conditions, limits, metrics};
+use crate::{authorization, conditions, limits, metrics};
 
 const FOLDER: &str = "docs/schema";
 const LOCAL_API: &str = "docs/local-api.openapi.json";
@@ -35,6 +34,7 @@ pub fn run(root: &Path, mode: Mode) -> Result<()> {
     }
     stale.extend(keep(root, HUB_API, &holdfast_protocol::hub::openapi::document(), mode)?);
     stale.extend(keep(root, LOCAL_API, &holdfast_protocol::local::openapi::document(), mode)?);
+    stale.extend(keep_text(root, authorization::PAGE, &authorization::page()?, mode)?);
     stale.extend(keep_text(root, conditions::PAGE, &conditions::page(), mode)?);
     stale.extend(keep_text(root, metrics::PAGE, &metrics::page(), mode)?);
     stale.extend(keep_text(root, limits::PAGE, &limits::page(root)?, mode)?);
@@ -46,8 +46,9 @@ pub fn run(root: &Path, mode: Mode) -> Result<()> {
     }
     if stale.is_empty() {
         println!(
-            "schemas: {} documents in {FOLDER}, {HUB_API}, {LOCAL_API}, {}, {} and {}",
+            "schemas: {} documents in {FOLDER}, {HUB_API}, {LOCAL_API}, {}, {}, {} and {}",
             names.len(),
+            authorization::PAGE,
             conditions::PAGE,
             metrics::PAGE,
             limits::PAGE

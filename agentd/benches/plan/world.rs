@@ -16,7 +16,7 @@ use agentd::model::records::{
 };
 use agentd::plan::Inputs;
 use anyhow::{Result, anyhow};
-use holdfast_protocol::desired::{DesiredGuest, UseLevels};
+use holdfast_protocol::desired::{DesiredGuest, OvercommitLevels, UseLevels};
 use holdfast_protocol::generation::{ContentHash, Generation};
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::protection::{BackupPolicy, Protection as Promise, Tier};
@@ -181,6 +181,7 @@ impl World {
             policies: &self.policies,
             manifest: &[],
             levels: UseLevels::default(),
+            overcommit: OvercommitLevels::default(),
             observed: &self.observed,
             records,
             policy: &self.policy,
@@ -230,6 +231,7 @@ fn sight(guest: &DesiredGuest, vmid: Vmid) -> ObservedGuest {
         cores: Some(u64::from(guest.size.cores.get())),
         memory_mib: u64::from(guest.size.memory_mib.get()),
         swap_mib: u64::from(guest.size.swap_mib.get()),
+        cpu: agentd::model::cpu::CpuFacts::default(),
         rootfs_bytes: Some(gib(guest.size.rootfs_gib.get())),
         rootfs_storage: None,
         mounts: mounts

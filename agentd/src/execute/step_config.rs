@@ -1,6 +1,7 @@
 //! Steps that change configuration lines.
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::GuestLimits;
 
 use super::context::{Checked, Context, Started, StepOutput};
 use super::identity::{own_config, vmid};
@@ -20,12 +21,27 @@ pub(super) async fn is_marked(context: &Context<'_>) -> Result<Checked, StepErro
         archive_check::provisioned(&config, provision)?;
     }
     let mark = mark::read(&config.tags, &config.description);
-    Ok((mark == Mark::Of(context.progress.operation.uid())).then(StepOutput::nothing).into())
+    let limited = limits_of_new(context, &config).is_empty();
+    Ok((limited && mark == Mark::Of(context.progress.operation.uid())).then(StepOutput::nothing).into())
 }
 
 pub(super) async fn set_mark(context: &Context<'_>) -> Result<Started, StepError> {
     let config = own_config(context).await?;
-    send(context, config, mark_changes(context)?).await
+    // A new guest has its limits before it is started: the same call sets both.
+    let changes = mark_changes(context)?.into_iter().chain(limits_of_new(context, &config)).collect();
+    send(context, config, changes).await
+}
+
+/// What a guest that is made lacks of the limits of its document.
+fn limits_of_new(context: &Context<'_>, config: &GuestConfig) -> Vec<ConfigChange> {
+    let Operation::Provision(provision) = &context.progress.operation else { return Vec::new() };
+    let missing = provision.guest.limits.and_then(|limits| config.cpu().missing(&limits));
+    missing.iter().flat_map(limit_changes).collect()
+}
+
+fn limit_changes(limits: &GuestLimits) -> impl Iterator<Item = ConfigChange> {
+    let cpu = limits.cpu.map(ConfigChange::CpuLimit);
+    cpu.into_iter().chain(limits.cpu_weight.map(ConfigChange::CpuWeight))
 }
 
 pub(super) async fn is_protected(context: &Context<'_>) -> Result<Checked, StepError> {
@@ -129,6 +145,8 @@ fn differing_fields(wanted: &Reconfigure, config: &GuestConfig) -> Vec<ConfigCha
     if let Some(swap) = wanted.swap.filter(|swap| config.swap_mib != u64::from(swap.get())) {
         changes.push(ConfigChange::Swap(swap));
     }
+    let limits = wanted.limits.and_then(|limits| config.cpu().missing(&limits));
+    changes.extend(limits.iter().flat_map(limit_changes));
     if let Some(name) = wanted.name.as_ref().filter(|name| config.hostname.as_deref() != Some(name.as_str()))
     {
         changes.push(ConfigChange::Hostname(name.clone()));

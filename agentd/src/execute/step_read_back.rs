@@ -130,6 +130,8 @@ fn differences(provision: &Provision, config: &GuestConfig) -> Vec<String> {
     );
     hold(config.swap_mib == u64::from(size.swap_mib.get()), format!("swap is {} MiB", config.swap_mib));
     hold(config.cores == Some(u64::from(size.cores.get())), format!("cores are {:?}", config.cores));
+    let lacks = provision.guest.limits.and_then(|limits| config.cpu().missing(&limits));
+    hold(lacks.is_none(), lacks.map(|limits| config.cpu().unlike(&limits)).unwrap_or_default());
     hold(config.protection == Switch::On, "protection is off".to_owned());
     hold(config.unprivileged == Switch::On, "it is privileged".to_owned());
     hold(config.env.is_none(), "a bootstrap token is left in its environment".to_owned());

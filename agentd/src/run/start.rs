@@ -156,6 +156,7 @@ pub(super) fn start(
         contact: wires.contact,
         clock: parts.clock,
         dial: Arc::new(Hub::enrolled),
+        dial_without: Arc::new(Hub::without_certificate),
         failpoints: wires.failpoints,
         spread,
     };

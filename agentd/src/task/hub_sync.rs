@@ -15,11 +15,12 @@ use std::time::Duration;
 
 use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, Coverage, JOBS_PER_ANSWER};
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::enrol::RenewRequest;
+use holdfast_protocol::enrol::{Enrolled, RenewRequest};
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::job::SeenHost;
 use holdfast_protocol::json::chain;
+use holdfast_protocol::pin::Pin;
 use holdfast_protocol::report::{ReportSchema, Sections};
 use holdfast_protocol::work_order::ORDERS_PER_ANSWER;
 use tokio::sync::watch;
@@ -34,17 +35,21 @@ use crate::port::backoff::Backoff;
 use crate::port::clock::Clock;
 use crate::port::host_replacement::HandOverFolder;
 use crate::port::hub::{Contact, Hub, HubError, Remedy};
-use crate::port::identity::{Identity, IdentityError, IdentityFolder, Purpose};
+use crate::port::hub_ca;
+use crate::port::identity::{Identity, IdentityError, IdentityFolder, PendingKey, Purpose};
 use crate::port::store::job_intake;
 use crate::port::store::work_order::OrderOutcome;
 use crate::port::store::{Store, StoreError};
 
 mod exchange;
 mod offer;
+mod readmission;
 mod renewal;
+mod renewal_time;
 mod replaced;
 
 use exchange::{DeliveredReport, Delivery, Exchange, Verdict};
+use renewal_time::RenewalTime;
 
 /// Below the minute that proxies and firewalls give a silent connection.
 const WAIT_S: u32 = 25;
@@ -54,8 +59,6 @@ const REPORT_EVERY: Duration = Duration::from_secs(5);
 const AWAY: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
 /// A hub that refuses us: an operator has to act, which takes minutes.
 const REFUSED: Backoff = Backoff { first: Duration::from_secs(5), longest: Duration::from_secs(300) };
-/// A renewal that failed is tried again while ten days are left.
-const RENEW_AGAIN: Duration = Duration::from_secs(600);
 /// The last report may not delay the stop.
 const FAREWELL_MAX: Duration = Duration::from_secs(3);
 
@@ -78,6 +81,8 @@ pub struct HubSync {
     pub clock: Arc<dyn Clock>,
     /// How the hub is called by an identity.
     pub dial: Dial,
+    /// How it is called without a certificate, when that is over.
+    pub dial_without: Dial,
     /// Where tests stop the world.
     pub failpoints: Arc<dyn Failpoints>,
     /// Random numbers, which spread the waits after failures.
@@ -102,6 +107,8 @@ enum RoundError {
     Order(#[from] NoOrder),
     #[error("nobody may sign here, so nobody could have ordered it")]
     NoOperators,
+    #[error(transparent)]
+    Waits(#[from] readmission::WaitsForApproval),
 }
 
 impl RoundError {
@@ -113,7 +120,7 @@ impl RoundError {
             }
             Self::Hub(error) => ErrorBody::new(error.code(), chain(error)),
             Self::Store(_) | Self::Identity(_) => ErrorBody::new(ErrorCode::Internal, chain(self)),
-            Self::Renewal(_) => ErrorBody::new(ErrorCode::Certificate, chain(self)),
+            Self::Renewal(_) | Self::Waits(_) => ErrorBody::new(ErrorCode::Certificate, chain(self)),
             Self::Order(_) | Self::NoOperators => ErrorBody::new(ErrorCode::Signature, chain(self)),
         }
     }
@@ -128,8 +135,8 @@ impl RoundError {
 
 /// What a round came to.
 enum Round {
-    /// The hub answered; wait so long before the next.
-    Answered(Duration),
+    /// The hub answered; wait so long before the next. It may name a new CA of its own.
+    Answered(Duration, Option<Pin>),
     /// The report changed meanwhile.
     Overtaken,
     /// The agent is to stop.
@@ -140,7 +147,8 @@ impl HubSync {
     /// Talks with the hub until the agent stops.
     pub async fn run(mut self, mut stop: Stop) {
         let mut exchange = Exchange::default();
-        let (mut failures, mut renew_from, mut reported_at) = (0_u32, Duration::ZERO, None);
+        let (mut failures, mut reported_at) = (0_u32, None);
+        let mut renewal = RenewalTime::new(&self.identity.enrolled, self.clock.monotonic(), (self.spread)());
         let mut hub = None;
         while !stop.is_requested() {
             let client = match &hub {
@@ -155,16 +163,22 @@ impl HubSync {
                 },
             };
             match self.round(client, &mut exchange, &mut reported_at, &mut stop).await {
-                Ok(Round::Answered(pause)) => {
+                Ok(Round::Answered(pause, hub_ca)) => {
                     failures = 0;
                     self.reached();
+                    let new_ca =
+                        hub_ca.filter(|pin| !hub_ca::pins(&self.identity.enrolled.ca_pem).contains(pin));
+                    let monotonic = self.clock.monotonic();
                     // Only after an answer: then no request with the old certificate is still on its way.
-                    if self.renewal_is_due(renew_from) {
+                    if renewal.is_due(self.clock.now(), monotonic, new_ca) {
                         match self.renew(client).await {
-                            Ok(()) => hub = None,
+                            Ok(()) => {
+                                renewal.renewed(&self.identity.enrolled, monotonic, (self.spread)());
+                                hub = None;
+                            }
                             Err(error) => {
                                 tracing::warn!(error = chain(&error), "the certificate could not be renewed");
-                                renew_from = self.clock.monotonic() + RENEW_AGAIN;
+                                renewal.failed(monotonic);
                             }
                         }
                     }
@@ -172,6 +186,18 @@ impl HubSync {
                 }
                 Ok(Round::Overtaken) => {}
                 Ok(Round::Stop) => break,
+                Err(RoundError::Hub(HubError::OwnCertificate { .. })) => {
+                    match self.request_readmission().await {
+                        Ok(()) => {
+                            renewal.renewed(&self.identity.enrolled, self.clock.monotonic(), (self.spread)());
+                            hub = None;
+                        }
+                        Err(error) => {
+                            failures = failures.saturating_add(1);
+                            self.failed(&error, failures, &mut stop).await;
+                        }
+                    }
+                }
                 Err(error) => {
                     if error.problem().code == ErrorCode::Replaced {
                         self.hear_of_replacement(client).await;
@@ -244,7 +270,7 @@ impl HubSync {
         let wait = Duration::from_secs(wait_s.into());
         let pause = exchange::pause(&answer, verdict, ended.saturating_sub(begun), wait);
         exchange.answered(&answer, reporting);
-        Ok(Round::Answered(pause))
+        Ok(Round::Answered(pause, answer.hub_ca))
     }
 
     /// The report as it is now.
@@ -334,18 +360,24 @@ impl HubSync {
         pass(self.failpoints.as_ref(), Point { step: "mail", side, moment }).await;
     }
 
-    fn renewal_is_due(&self, not_before: Duration) -> bool {
-        self.clock.now() >= self.identity.enrolled.renew_at() && self.clock.monotonic() >= not_before
-    }
-
     async fn renew(&mut self, hub: &Hub) -> Result<(), RoundError> {
         let key = self.folder.pending(Purpose::Renewal)?;
         let enrolled = hub.renew(&RenewRequest { csr_pem: key.csr_pem()? }).await?;
-        renewal::judge(&self.identity.enrolled, &enrolled)?;
-        self.identity = self.folder.accept(&key, &self.identity.hub, enrolled)?;
+        self.take_certificate(&key, enrolled)
+    }
+
+    fn take_certificate(&mut self, key: &PendingKey, enrolled: Enrolled) -> Result<(), RoundError> {
+        let held = self.identity.trusted_cas();
+        let cas = renewal::judge(&self.identity, &enrolled, self.clock.now())?;
+        let (before, after) = (hub_ca::pins(&held.pem), hub_ca::pins(&cas.pem));
+        self.identity = self.folder.accept_renewal(key, &self.identity.hub, enrolled, cas)?;
         let generation = self.identity.enrolled.certificate_generation;
         let ends_at = self.identity.enrolled.not_after;
         tracing::info!(generation, %ends_at, "the certificate was renewed");
+        if before != after {
+            let list = |pins: &[Pin]| pins.iter().map(Pin::to_string).collect::<Vec<_>>().join(", ");
+            tracing::info!(before = list(&before), trusted = list(&after), "the hub changes its CA");
+        }
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::desired::{Desired, DesiredGuest, UseLevels};
+use holdfast_protocol::desired::{Desired, DesiredGuest, OvercommitLevels, UseLevels};
 use holdfast_protocol::generation::{Generation, Numbered};
 use holdfast_protocol::id::{NodeName, OperationId, Vmid};
 use holdfast_protocol::json::chain;
@@ -142,6 +142,10 @@ impl InUse {
 
     fn policies(&self) -> &[BackupPolicy] {
         self.document.as_ref().map_or(&[], Desired::policies)
+    }
+
+    fn overcommit(&self) -> OvercommitLevels {
+        self.document.as_ref().and_then(|desired| desired.document().overcommit).unwrap_or_default()
     }
 
     fn levels(&self) -> UseLevels {
@@ -306,6 +310,7 @@ impl Reconcile {
             policies: desired.policies(),
             manifest: desired.manifest(),
             levels: desired.levels(),
+            overcommit: desired.overcommit(),
             observed: &observed,
             records: &records,
             policy: &self.policy,

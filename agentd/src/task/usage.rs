@@ -1,7 +1,7 @@
 //! The task that takes a sample of use each minute.
 //!
 //! In: readings of the observer, the kernel's figures, and the levels of the document. Out: samples for the hub and for
-//! metrics, and which levels are too high. They are kept in memory alone, as long as the hub keeps them by the minute.
+//! metrics, which levels are too high, and which guests use most of what is short. They are kept in memory alone, as long as the hub keeps them by the minute.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use super::stop::Stop;
 use crate::model::level_rules::LevelRules;
+use crate::model::neighbours::{CpuScale, NeighbourWindow};
 use crate::model::usage::{MinuteReading, UsageBacklog, UsageMeter, UsageReading};
 use crate::model::usage_levels::UsageLevels;
 use crate::port::clock::Clock;
@@ -68,21 +69,29 @@ impl UsageTask {
     /// Takes samples until the agent stops.
     pub async fn run(mut self, mut stop: Stop) {
         let mut rules: Option<(u64, LevelRules)> = None;
+        let (mut window, mut scale) = (NeighbourWindow::default(), CpuScale::default());
         loop {
             tokio::select! {
                 () = stop.requested() => return,
                 changed = self.readings.changed() => if changed.is_err() { return },
             }
-            self.meter.note(self.readings.borrow_and_update().clone());
+            let reading = self.readings.borrow_and_update().clone();
+            // A reading without figures of the node leaves the scale as it was.
+            if reading.cpus_centi.is_some() {
+                scale = CpuScale::of(&reading);
+            }
+            self.meter.note(reading);
             if self.meter.is_due(self.clock.monotonic()) {
                 let once = self.read_once().await;
                 let sample = self.meter.take((self.clock.monotonic(), self.clock.now()), &once);
                 self.read_rules(&mut rules).await;
+                window.note(&sample, &scale);
                 let usual = LevelRules::default();
                 let rules = rules.as_ref().map_or(&usual, |(_, rules)| rules);
                 self.levels.send_if_modified(|levels| {
                     let mut next = UsageLevels::clone(levels);
                     next.note(&sample, rules);
+                    next.neighbours = window.known().clone();
                     let changed = **levels != next;
                     *levels = Arc::new(next);
                     changed

@@ -12,7 +12,7 @@ use holdfast_protocol::host_maintenance::{HostMaintenancePhase, HostMaintenanceR
 use holdfast_protocol::operation::{OperationStatus, OperationView, StepStatus};
 use holdfast_protocol::operation_tries::{Tries, tries};
 use holdfast_protocol::protection::Posture;
-use holdfast_protocol::report::{GuestReport, GuestStatus, Running};
+use holdfast_protocol::report::{AssignedShare, GuestReport, GuestStatus, Running};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Output;
@@ -181,6 +181,15 @@ fn head(page: &mut String, status: &AgentStatus) {
     }
     if let Some(found) = found(&status.times, at) {
         let _infallible = writeln!(page, "facts    {found}");
+    }
+    let shares = status.sections.host.as_ref().map(|host| host.assigned_shares()).unwrap_or_default();
+    if !shares.is_empty() {
+        let said = |share: &AssignedShare| {
+            let beyond = if share.is_over() { format!(", above {} %", share.level) } else { String::new() };
+            format!("{share}{beyond}")
+        };
+        let said: Vec<String> = shares.iter().map(said).collect();
+        let _infallible = writeln!(page, "given    to guests: {}", said.join("; "));
     }
     if !status.growth.is_empty() {
         let used = |line: &GrowthLine| format!("{} of {} {}", line.used, line.limit, line.unit);

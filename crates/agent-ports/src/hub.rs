@@ -92,6 +92,15 @@ impl Hub {
         Self::with(&identity.hub, tls)
     }
 
+    /// The hub that this agent is enrolled with, without its own certificate: it is over, or the hub takes it no more.
+    ///
+    /// # Errors
+    /// [`HubError::Setup`].
+    pub fn without_certificate(identity: &Identity) -> Result<Self, HubError> {
+        let trust = Trust::CaPem(identity.enrolled.ca_pem.clone());
+        Self::with(&identity.hub, net::tls::client(&trust).map_err(HubError::Tls)?)
+    }
+
     fn with(base: &str, tls: rustls::ClientConfig) -> Result<Self, HubError> {
         let settings = Settings {
             user_agent: concat!("holdfast-agentd/", env!("CARGO_PKG_VERSION")),

@@ -22,9 +22,12 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::atomic_file::{self, FileError, Readers};
+use super::hub_ca::{LearnedCa, TrustedCas};
 
 /// Key, certificate and CA are under 4 KiB together.
 const IDENTITY_BYTES_MAX: u64 = 64 * 1024;
+
+const IDENTITY_FILE: &str = "identity.json";
 
 /// Why there is no usable identity.
 #[derive(Debug, thiserror::Error)]
@@ -82,11 +85,29 @@ pub struct Identity {
     pub hub: String,
     /// The agent's private key, PEM.
     pub key_pem: Secret,
-    /// The hub's answer for it.
+    /// The hub's answer for it, with all CAs of the hub that are trusted.
     pub enrolled: Enrolled,
+    /// When those of them were learned that did not come with the enrolment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub learned_cas: Vec<LearnedCa>,
 }
 
 impl Identity {
+    /// The CAs of the hub that this agent trusts.
+    #[must_use]
+    pub fn trusted_cas(&self) -> TrustedCas {
+        TrustedCas { pem: self.enrolled.ca_pem.clone(), learned: self.learned_cas.clone() }
+    }
+
+    /// The key of the identity, for a request that an agent makes whose certificate is over.
+    ///
+    /// # Errors
+    /// [`IdentityError::Make`].
+    pub fn held_key(&self) -> Result<PendingKey, IdentityError> {
+        let key = KeyPair::from_pem(self.key_pem.expose()).map_err(IdentityError::Make)?;
+        Ok(PendingKey { key, purpose: None })
+    }
+
     /// The key by which restore certificates are signed: the one that the hub knows this host by.
     ///
     /// # Errors
@@ -115,10 +136,11 @@ impl Purpose {
     }
 }
 
-/// A key that is on the disk and has no certificate yet.
+/// A key that is on the disk and for which a certificate is requested.
 pub struct PendingKey {
     key: KeyPair,
-    purpose: Purpose,
+    /// None: the key of the identity itself.
+    purpose: Option<Purpose>,
 }
 
 impl PendingKey {
@@ -160,7 +182,7 @@ impl IdentityFolder {
     /// # Errors
     /// [`IdentityError`]. A damaged file is never taken for none: enrolling again would need a new invite.
     pub fn read(&self) -> Result<Option<Identity>, IdentityError> {
-        let path = self.dir.join("identity.json");
+        let path = self.dir.join(IDENTITY_FILE);
         let Some(bytes) = atomic_file::read(&path, IDENTITY_BYTES_MAX)? else { return Ok(None) };
         let max = usize::try_from(IDENTITY_BYTES_MAX).unwrap_or(usize::MAX);
         json::parse("the identity", &bytes, max)
@@ -178,11 +200,11 @@ impl IdentityFolder {
             let text = String::from_utf8_lossy(&bytes);
             let key =
                 KeyPair::from_pem(&text).map_err(|source| IdentityError::DamagedKey { path, source })?;
-            return Ok(PendingKey { key, purpose });
+            return Ok(PendingKey { key, purpose: Some(purpose) });
         }
         let key = KeyPair::generate().map_err(IdentityError::Make)?;
         atomic_file::write(&path, Zeroizing::new(key.serialize_pem()).as_bytes(), Readers::Owner)?;
-        Ok(PendingKey { key, purpose })
+        Ok(PendingKey { key, purpose: Some(purpose) })
     }
 
     /// Takes the certificate that the hub gave for this key. The old identity, if any, is replaced in one stroke.
@@ -190,6 +212,21 @@ impl IdentityFolder {
     /// # Errors
     /// [`IdentityError`]; then the old identity stays.
     pub fn accept(&self, key: &PendingKey, hub: &str, enrolled: Enrolled) -> Result<Identity, IdentityError> {
+        let pem = enrolled.ca_pem.clone();
+        self.accept_renewal(key, hub, enrolled, TrustedCas { pem, learned: Vec::new() })
+    }
+
+    /// The same for a certificate that follows another: which CAs are trusted was decided before.
+    ///
+    /// # Errors
+    /// [`IdentityError`]; then the old identity stays.
+    pub fn accept_renewal(
+        &self,
+        key: &PendingKey,
+        hub: &str,
+        enrolled: Enrolled,
+        cas: TrustedCas,
+    ) -> Result<Identity, IdentityError> {
         let der = CertificateDer::from_pem_slice(enrolled.certificate_pem.as_bytes())
             .map_err(|_| IdentityError::Certificate)?;
         let theirs = net::tls::pin_of(PinKind::Spki, &der).map_err(|_| IdentityError::Certificate)?;
@@ -200,11 +237,14 @@ impl IdentityFolder {
             schema: IdentitySchema::V1,
             hub: hub.to_owned(),
             key_pem: Secret::new(key.key.serialize_pem()),
-            enrolled,
+            enrolled: Enrolled { ca_pem: cas.pem, ca_cross_pem: None, ..enrolled },
+            learned_cas: cas.learned,
         };
         let bytes = Zeroizing::new(serde_json::to_vec_pretty(&identity).map_err(IdentityError::Unwritable)?);
-        atomic_file::write(&self.dir.join("identity.json"), &bytes, Readers::Owner)?;
-        atomic_file::remove(&self.dir.join(key.purpose.file()))?;
+        atomic_file::write(&self.dir.join(IDENTITY_FILE), &bytes, Readers::Owner)?;
+        if let Some(file) = key.purpose.map(Purpose::file) {
+            atomic_file::remove(&self.dir.join(file))?;
+        }
         Ok(identity)
     }
 }
@@ -221,6 +261,7 @@ pub(crate) mod tests {
             host_name: "box7".parse().unwrap(),
             certificate_pem: certificate.pem(),
             ca_pem: certificate.pem(),
+            ca_cross_pem: None,
             certificate_generation: generation,
             not_before: "2026-11-01T00:00:00Z".parse().unwrap(),
             not_after: "2026-12-01T00:00:00Z".parse().unwrap(),
@@ -256,6 +297,23 @@ pub(crate) mod tests {
         let kept = folder.read().unwrap().unwrap();
         assert_eq!((kept.enrolled.certificate_generation, kept.hub.as_str()), (2, "https://hub"));
         assert_ne!(folder.pending(Purpose::Renewal).unwrap().fingerprint(), next.fingerprint());
+    }
+
+    #[test]
+    fn the_held_key_gets_its_next_certificate_in_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = IdentityFolder::open(dir.path()).unwrap();
+        let key = folder.pending(Purpose::Enrol).unwrap();
+        let held = folder.accept(&key, "https://hub", enrolled_for(&key.key, 1)).unwrap();
+        // A renewal that was cut off is not disturbed.
+        let next = folder.pending(Purpose::Renewal).unwrap().fingerprint();
+        let again = held.held_key().unwrap();
+        assert_eq!(again.fingerprint(), key.fingerprint());
+        folder
+            .accept_renewal(&again, "https://hub", enrolled_for(&again.key, 2), held.trusted_cas())
+            .unwrap();
+        assert_eq!(folder.read().unwrap().unwrap().enrolled.certificate_generation, 2);
+        assert_eq!(folder.pending(Purpose::Renewal).unwrap().fingerprint(), next);
     }
 
     #[test]

@@ -67,6 +67,7 @@ pub mod host_key;
 pub mod host_replacement;
 pub mod hub;
 pub mod hub_alarm_file;
+pub mod hub_ca;
 pub mod identity;
 pub mod kernel_use;
 pub mod local_tls;

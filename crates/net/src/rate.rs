@@ -71,6 +71,14 @@ impl<K: Eq + Hash> Rates<K> {
         let retry_after_s = wait.clamp(1.0, 60.0) as u32;
         Err(TooOften { retry_after_s })
     }
+
+    /// Gives back one request that was taken from `who`'s bucket: it does not count.
+    pub fn give_back(&self, who: &K) {
+        let mut buckets = self.buckets.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(bucket) = buckets.get_mut(who) {
+            bucket.left = (bucket.left + 1.0).min(f64::from(self.per_minute));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -101,6 +109,23 @@ mod tests {
         assert_eq!(rates.take_many("loud", 10, start), Ok(()), "a refusal took nothing");
         assert_eq!(rates.take_many("quiet", 1_000, start), Ok(()), "more than a bucket is a whole bucket");
         assert!(rates.take("quiet", start).is_err());
+    }
+
+    #[test]
+    fn what_is_given_back_does_not_count() {
+        let rates = Rates::per_minute(2);
+        for _ in 0..100 {
+            rates.take("right", Duration::ZERO).unwrap();
+            rates.give_back(&"right");
+        }
+        rates.take("right", Duration::ZERO).unwrap();
+        rates.take("right", Duration::ZERO).unwrap();
+        assert!(rates.take("right", Duration::ZERO).is_err());
+        // Never more than a bucket holds.
+        (0..9).for_each(|_| rates.give_back(&"right"));
+        rates.give_back(&"unknown");
+        assert!((0..2).all(|_| rates.take("right", Duration::ZERO).is_ok()));
+        assert!(rates.take("right", Duration::ZERO).is_err());
     }
 
     #[test]

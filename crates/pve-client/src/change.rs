@@ -7,8 +7,9 @@
 
 use std::borrow::Cow;
 
+use holdfast_protocol::desired::CpuLimit;
 use holdfast_protocol::id::{GuestName, MountPath, StorageName};
-use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
+use holdfast_protocol::size::{CorePercent, Cores, CpuWeight, DiskGib, MemoryMib, SwapMib};
 
 use super::config::{Digest, Switch};
 use super::params::{Params, Value};
@@ -118,6 +119,10 @@ pub enum ConfigChange {
     Memory(MemoryMib),
     Swap(SwapMib),
     Cores(Cores),
+    /// CPU time at most. A running guest has it at once (`29-limits-options`).
+    CpuLimit(CpuLimit),
+    /// Its weight where CPU time is short. A running guest has it at once.
+    CpuWeight(CpuWeight),
     /// All tags, in place of those it has.
     Tags(Vec<Tag>),
     Description(Description),
@@ -180,6 +185,9 @@ impl ConfigChange {
             Self::Memory(size) => ("memory".into(), size.get().into()),
             Self::Swap(size) => ("swap".into(), size.get().into()),
             Self::Cores(cores) => ("cores".into(), cores.get().into()),
+            Self::CpuLimit(CpuLimit::Unlimited) => (DELETE.into(), "cpulimit".into()),
+            Self::CpuLimit(CpuLimit::CorePercent(percent)) => ("cpulimit".into(), cores(*percent).into()),
+            Self::CpuWeight(weight) => ("cpuunits".into(), weight.get().into()),
             Self::Tags(tags) => {
                 let text: Vec<&str> = tags.iter().map(Tag::as_str).collect();
                 ("tags".into(), text.join(";").into())
@@ -220,6 +228,16 @@ impl ConfigChange {
     }
 }
 
+/// The parameter that takes options away. It is sent once, with all of them.
+const DELETE: &str = "delete";
+
+/// As Proxmox writes a number of cores: `1`, `1.5`, `0.05`.
+fn cores(percent: CorePercent) -> String {
+    let (whole, part) = (percent.get() / 100, percent.get() % 100);
+    let text = format!("{whole}.{part:02}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// Changes for one call, bound to the state on which they were decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigUpdate {
@@ -244,13 +262,13 @@ impl ConfigUpdate {
     /// # Errors
     /// When there are none, or two of the same key.
     pub fn new(digest: Digest, changes: Vec<ConfigChange>) -> Result<Self, ConfigUpdateError> {
-        let mut keys: Vec<Cow<'_, str>> = changes.iter().map(|change| change.param().0).collect();
+        let key = |change: &ConfigChange| {
+            let (key, value) = change.param();
+            if key == DELETE { format!("{DELETE} {}", value.expose()) } else { key.into_owned() }
+        };
+        let mut keys: Vec<String> = changes.iter().map(key).collect();
         keys.sort();
-        let twice = keys
-            .iter()
-            .zip(keys.iter().skip(1))
-            .find(|(a, b)| a == b)
-            .map(|(key, _)| key.clone().into_owned());
+        let twice = keys.iter().zip(keys.iter().skip(1)).find(|(a, b)| a == b).map(|(key, _)| key.clone());
         match (changes.is_empty(), twice) {
             (true, _) => Err(ConfigUpdateError::Empty),
             (false, Some(key)) => Err(ConfigUpdateError::Twice(key)),
@@ -270,7 +288,12 @@ impl ConfigUpdate {
     }
 
     pub(super) fn params(&self) -> Params {
-        let mut params: Params = self.changes.iter().map(ConfigChange::param).collect();
+        let all = self.changes.iter().map(ConfigChange::param);
+        let (deleted, mut params): (Params, Params) = all.partition(|(key, _)| key == DELETE);
+        let deleted: Vec<String> = deleted.iter().map(|(_, value)| value.expose().into_owned()).collect();
+        if !deleted.is_empty() {
+            params.push((DELETE.into(), deleted.join(",").into()));
+        }
         params.push(("digest".into(), self.digest.as_str().into()));
         params
     }
@@ -319,6 +342,29 @@ mod tests {
         );
         let (key, value) = ConfigChange::AtBoot(Switch::Off).param();
         assert_eq!((key.as_ref(), value.expose().as_ref()), ("onboot", "0"));
+    }
+
+    #[test]
+    fn limits_of_cpu_time_are_written_as_they_were_recorded() {
+        let limit = |percent: u32| ConfigChange::CpuLimit(CpuLimit::CorePercent(percent.try_into().unwrap()));
+        for (percent, text) in [(150, "1.5"), (100, "1"), (5, "0.05"), (1_000, "10"), (1_110, "11.1")] {
+            let (key, value) = limit(percent).param();
+            assert_eq!((key.as_ref(), value.expose().as_ref()), ("cpulimit", text));
+        }
+        let (key, value) = ConfigChange::CpuWeight(50.try_into().unwrap()).param();
+        assert_eq!((key.as_ref(), value.expose().as_ref()), ("cpuunits", "50"));
+    }
+
+    #[test]
+    fn what_is_taken_away_is_sent_in_one_parameter() {
+        let unlimited = || ConfigChange::CpuLimit(CpuLimit::Unlimited);
+        let names = || ConfigChange::HostNames(vec![NameKey::Servers, NameKey::Search]);
+        let update = ConfigUpdate::new(digest(), vec![unlimited(), ConfigChange::Protect, names()]).unwrap();
+        let sent = update.params().into_iter();
+        let sent: Vec<String> = sent.map(|(key, value)| format!("{key}={}", value.expose())).collect();
+        assert_eq!(sent[..2], ["protection=1", "delete=cpulimit,nameserver,searchdomain"]);
+        let twice = ConfigUpdate::new(digest(), vec![unlimited(), unlimited()]);
+        assert_eq!(twice, Err(ConfigUpdateError::Twice("delete cpulimit".to_owned())));
     }
 
     #[test]

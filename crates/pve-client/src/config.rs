@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::volume::{Backing, Disk, VolumeId};
 use super::wire::{Row, Unreadable, split_tags};
+use agent_core::model::cpu::CpuFacts;
 use agent_core::model::net::ResolverText;
 
 /// Names one state of a configuration. A change that carries it fails when the state is another by then.
@@ -128,6 +129,13 @@ impl GuestConfig {
     pub fn resolver(&self) -> ResolverText {
         let text = |key: &str| self.other.get(key).cloned();
         ResolverText { servers: text("nameserver"), search: text("searchdomain") }
+    }
+
+    /// How much CPU time it may use. Changes of it never wait (`29-limits-options`).
+    #[must_use]
+    pub fn cpu(&self) -> CpuFacts {
+        let text = |key: &str| self.other.get(key).map(String::as_str);
+        CpuFacts::read(text("cpulimit"), text("cpuunits"))
     }
 
     /// The bridges it is plugged in to; an empty name for a network without one.

@@ -9,7 +9,7 @@ use holdfast_protocol::id::{PoolName, StorageName, Vmid};
 use serde_json::Value;
 
 use super::read::Power;
-use super::wire::{Row, Unreadable, rows, split_tags};
+use super::wire::{Row, Unreadable, exact, rows, split_tags};
 
 /// The kind of guest in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,14 @@ pub struct UseFigures {
     pub disk_read: Option<u64>,
     /// Bytes written to disks.
     pub disk_write: Option<u64>,
+}
+
+impl GuestResource {
+    /// The CPUs allowed, in hundredths.
+    #[must_use]
+    pub fn cpus_centi(&self) -> Option<u64> {
+        exact((self.cpus? * 100.0).round()).filter(|cpus| *cpus > 0)
+    }
 }
 
 impl UseFigures {

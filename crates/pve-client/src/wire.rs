@@ -158,7 +158,7 @@ fn flag(value: &Value) -> Option<bool> {
     }
 }
 
-fn exact(number: f64) -> Option<u64> {
+pub(super) fn exact(number: f64) -> Option<u64> {
     // 2^53: above it a double no longer names one whole number.
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     let fits = (0.0..=EXACT_MAX).contains(&number) && number.fract() == 0.0;

@@ -9,7 +9,7 @@ use axum::{Json, Router};
 use holdfast_protocol::checkin::CheckinRequest;
 use hubd::authority::{Authority, Fresh, ServerCertificate};
 use hubd::clock::{Clock as _, SystemClock};
-use hubd::serve::server_config;
+use hubd::serve::{HostVerifier, server_config};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use net::tls::provider;
@@ -35,7 +35,8 @@ pub fn tls(folder: &Path) -> anyhow::Result<Arc<rustls::ServerConfig>> {
     let authority = Authority::open_or_make(folder, Fresh::No, now)?;
     let names = vec!["127.0.0.1".to_owned()];
     let certificate = ServerCertificate::make(&authority, &provider(), names, now)?;
-    Ok(server_config(authority.ca_der(), Arc::new(certificate))?)
+    let clients = HostVerifier::new(&authority.cas().accepted())?;
+    Ok(server_config(Arc::new(clients), Arc::new(certificate))?)
 }
 
 async fn echo(Json(report): Json<CheckinRequest>) -> Json<CheckinRequest> {

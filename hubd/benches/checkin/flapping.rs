@@ -13,7 +13,7 @@ use holdfast_protocol::condition::{ConditionCode, ReportedCondition, Subject};
 use holdfast_protocol::id::{CorrelationId, HostId};
 use hubd::domain::alerting::AlertContext;
 use hubd::sqlite::Sqlite;
-use hubd::store::{DeliveryEnd, IncidentFilter, SharedStore};
+use hubd::store::{DeliveryEnd, Duty, HolderId, IncidentFilter, LEASE, Lease, SharedStore, Term, duty};
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -42,6 +42,8 @@ const CORRELATION: CorrelationId = CorrelationId::new(Uuid::nil());
 
 struct Play {
     store: SharedStore,
+    alerts: Term<duty::Alerts>,
+    deliveries: Term<duty::Deliveries>,
     scopes: Vec<Scope>,
     sent: BTreeSet<IncidentId>,
     notices: u64,
@@ -54,8 +56,18 @@ pub async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
         Rules::default().resolve(&["ops".parse()?]).map_err(|errors| anyhow::anyhow!("{errors:?}"))?;
     let (store, _writer) = Sqlite::open(&folder.path().join("hub.db"), AlertContext::new(rules, at(0)?))?;
     let scopes = (1..=arguments.hosts).map(|number| Scope::Host(HostId::new(Uuid::from_u128(number.into()))));
-    let mut play =
-        Play { store, scopes: scopes.collect(), sent: BTreeSet::new(), notices: 0, waiting_max: 0 };
+    // The only hub has its terms for good.
+    let asked_at = tokio::time::Instant::now();
+    let grants = store.hold_leases(HolderId::new(Uuid::nil()), &Duty::ALL, LEASE).await?;
+    let mut play = Play {
+        store,
+        alerts: Lease::granted(&grants, asked_at).term().context("the lease of alerts")?,
+        deliveries: Lease::granted(&grants, asked_at).term().context("the lease of deliveries")?,
+        scopes: scopes.collect(),
+        sent: BTreeSet::new(),
+        notices: 0,
+        waiting_max: 0,
+    };
     let (before, began) = (memory_mib("VmRSS:")?, Instant::now());
     let end = (2 * arguments.times - 1) * HALF_S;
     for second in (0..end).step_by(TICK_S as usize) {
@@ -97,7 +109,7 @@ impl Play {
             let offline =
                 || ReportedCondition::new(ConditionCode::HostOffline, Subject::Host {}, since, "no check-in");
             let found = some.iter().map(|scope| (*scope, if silent { vec![offline()] } else { Vec::new() }));
-            self.store.observe(found.collect(), since, CORRELATION).await?;
+            self.store.observe(&self.alerts, found.collect(), since, CORRELATION).await?;
         }
         Ok(())
     }
@@ -105,13 +117,14 @@ impl Play {
     /// What is due is decided, and the receiver takes as many notices as the tick has seconds.
     async fn tick(&mut self, second: u32) -> anyhow::Result<()> {
         let now = at(second)?;
-        while self.store.advance_alerts(now, CORRELATION, SCOPES_MAX).await? > 0 {}
+        while self.store.advance_alerts(&self.alerts, now, CORRELATION, SCOPES_MAX).await? > 0 {}
         self.waiting_max = self.waiting_max.max(self.waiting().await?);
         for _ in 0..TICK_S {
-            for outgoing in self.store.take_outgoing(now).await? {
+            for outgoing in self.store.take_outgoing(&self.deliveries, now).await? {
                 self.notices += 1;
                 self.sent.extend(outgoing.notice.incidents.iter().map(|one| one.id));
-                self.store.delivery_ended(outgoing, DeliveryEnd::Delivered { remark: None }, now).await?;
+                let end = DeliveryEnd::Delivered { remark: None };
+                self.store.delivery_ended(&self.deliveries, outgoing, end, now).await?;
             }
         }
         Ok(())
@@ -131,7 +144,7 @@ fn at(second: u32) -> anyhow::Result<Timestamp> {
 }
 
 /// Of this process.
-fn memory_mib(label: &str) -> anyhow::Result<f64> {
+pub fn memory_mib(label: &str) -> anyhow::Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line =
         status.lines().find_map(|line| line.strip_prefix(label)).context("the kernel does not say it")?;

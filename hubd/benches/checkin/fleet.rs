@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use holdfast_protocol::id::{CorrelationId, HostId, InviteId};
-use hubd::authority::{AgentKey, Authority};
+use hubd::authority::{AgentKey, Authority, HostLife};
 use hubd::clock::{Clock as _, SystemClock};
 use hubd::run;
 use hubd::settings::AlertSettings;
@@ -29,7 +29,7 @@ impl Fleet {
     pub async fn enrol(folder: &Path, hosts: usize) -> anyhow::Result<Self> {
         let opened = run::open(folder, AlertSettings::default().rules, &SystemClock).await?;
         let mut roots = rustls::RootCertStore::empty();
-        roots.add(opened.authority.ca_der().clone())?;
+        roots.add(opened.authority.cas().serving().der.clone())?;
         let roots = Arc::new(roots);
         let mut members = Vec::with_capacity(hosts);
         let mut tasks = JoinSet::new();
@@ -73,8 +73,9 @@ async fn member(
         correlation,
     };
     let issuer = Arc::clone(&authority);
-    let issue =
-        Box::new(move |host, generation, key: &AgentKey, now| issuer.issue_host(host, generation, key, now));
+    let issue = Box::new(move |host, generation, key: &AgentKey, now| {
+        issuer.issue_host(host, generation, key, now, HostLife::default())
+    });
     let given = store.redeem(redemption, issue).await.map_err(|error| anyhow!("{error:?}"))?;
     let chain = vec![CertificateDer::from_pem_slice(given.pem.as_bytes()).context("a certificate")?];
     let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));

@@ -204,6 +204,7 @@ fn guest(number: u32) -> GuestReport {
         configuration_as_of: None,
         wanted: Some(holdfast_protocol::desired::RunState::Running),
         size: None,
+        limits: None,
         address: None,
         address_filter: None,
         levels: None,

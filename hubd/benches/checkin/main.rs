@@ -7,20 +7,35 @@
 //! `cargo bench -p hubd --bench checkin -- [--rounds N] [--seconds N] [--connections N]` prints
 //! lines `BENCH {json}`, which `cargo bench-all` collects. `-- fleet` measures a hub under ten thousand hosts at rest
 //! instead ([`steady`]), `-- flapping` what becomes of their alerts ([`flapping`]), `-- peers` the hub against etcd
-//! ([`peers`]), `-- scrape` a page of the hub's metrics ([`scrape`]).
+//! ([`peers`]), `-- scrape` a page of the hub's metrics ([`scrape`]), `-- postgres` check-ins on PostgreSQL against a bare
+//! upsert ([`upserts`]), `-- move` a filled hub on its way to the other engine and back ([`moved_hub`]).
 
 mod echo;
 mod etcd;
 mod figures;
+#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "as tests do")]
+#[path = "../../../tests/support/filled_hub.rs"]
+mod filled_hub;
 mod flapping;
 mod fleet;
 mod handshakes;
 mod hosts;
 mod load;
+mod moved_hub;
 mod peers;
+#[expect(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "as tests do, which use all of it"
+)]
+#[path = "../../../tests/support/postgres.rs"]
+mod postgres_server;
 mod scrape;
 mod server;
 mod steady;
+mod upserts;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -76,6 +91,10 @@ enum Role {
     Peers,
     /// One scrape of the hub's metrics.
     Scrape(scrape::Arguments),
+    /// Check-ins on PostgreSQL against a bare upsert.
+    Postgres(upserts::Arguments),
+    /// A filled hub from one engine to the other and back.
+    Move(moved_hub::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -92,6 +111,8 @@ fn main() -> anyhow::Result<()> {
             Some(Role::Fleet(arguments)) => steady::measure(&arguments).await,
             Some(Role::Flapping(arguments)) => flapping::measure(&arguments).await,
             Some(Role::Scrape(arguments)) => scrape::measure(&arguments).await,
+            Some(Role::Postgres(arguments)) => upserts::measure(&arguments).await,
+            Some(Role::Move(arguments)) => moved_hub::measure(arguments).await,
             Some(Role::Peers) => peers::measure(&arguments).await,
             None => measure(&arguments).await,
         }

@@ -6,11 +6,13 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use hubd::api::OperatorCallLimits;
 use hubd::artifacts::ArtifactLimits;
 use hubd::clock::SystemClock;
 use hubd::run::{self, Start};
 use hubd::settings::AlertSettings;
 use hubd::task::escrow_notice::NoticeSettings;
+use hubd::task::state_snapshots::{SnapshotSchedule, SnapshotSettings};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
@@ -91,7 +93,15 @@ pub async fn serve_hub(folder: &Path, listen: SocketAddr) -> anyhow::Result<()> 
         connections_max: 12_000,
         usage_bytes_max: u64::MAX,
         artifacts: ArtifactLimits { bytes_max: u64::MAX, disk_reserve_bytes: 0 },
+        snapshots: SnapshotSettings { schedule: SnapshotSchedule::Daily, bytes_max: u64::MAX },
+        operator_calls: OperatorCallLimits {
+            calls_per_token: u32::MAX,
+            calls_per_address: u32::MAX,
+            attempts_per_address: u32::MAX,
+        },
+        certificates: hubd::settings::CertificateSettings::default(),
         reload: None,
+        sign_in: hubd::domain::sign_in::SignInRules::default(),
         clock: Arc::new(SystemClock),
     };
     let running = run::start(opened, start).await?;

@@ -6,6 +6,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use holdfast_protocol::json;
 use serde::de::DeserializeOwned;
+use zeroize::Zeroize as _;
 
 use super::problem::ApiError;
 
@@ -24,4 +25,18 @@ pub(super) async fn parse<T: DeserializeOwned>(
     max: usize,
 ) -> Result<T, ApiError> {
     Ok(json::parse(what, &read(what, body, max).await?, max)?)
+}
+
+/// The same for a document with a secret: the bytes are wiped after it is read.
+pub(super) async fn parse_secret<T: DeserializeOwned>(
+    what: &'static str,
+    body: Body,
+    max: usize,
+) -> Result<T, ApiError> {
+    let bytes = read(what, body, max).await?;
+    let parsed = json::parse(what, &bytes, max);
+    if let Ok(mut bytes) = bytes.try_into_mut() {
+        bytes.as_mut().zeroize();
+    }
+    Ok(parsed?)
 }

@@ -101,6 +101,7 @@ pub(super) async fn check_in(
             orders: kept.orders,
             audit_seen: kept.audit_seen,
             maintenance: kept.maintenance_until.map(|until| HostMaintenanceOrder { until }),
+            hub_ca: hub.authority.cas().announced(),
         },
     ))
 }

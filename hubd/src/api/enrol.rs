@@ -20,11 +20,13 @@ use crate::store::{CertificateRecord, Redemption, Renewal};
 pub(super) const ENROL_BODY_MAX: usize = 8 * CSR_BYTES_MAX;
 
 pub(super) fn enrolled(hub: &Hub, record: CertificateRecord) -> Enrolled {
+    let cas = hub.authority.cas();
     Enrolled {
         host_id: record.host,
         host_name: record.name,
         certificate_pem: record.pem,
-        ca_pem: hub.authority.ca_pem().to_owned(),
+        ca_pem: cas.named_pem(),
+        ca_cross_pem: cas.cross_pem(),
         certificate_generation: record.generation,
         not_before: record.not_before,
         not_after: record.not_after,

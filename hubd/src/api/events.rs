@@ -25,7 +25,7 @@ pub(super) struct EventQuery {
 
 pub(super) async fn list(
     State(hub): State<Arc<Hub>>,
-    _: Operator,
+    operator: Operator,
     CheckedQuery(query): CheckedQuery<EventQuery>,
 ) -> Result<Answer<Page<EventView>>, ApiError> {
     let limit = limit(query.limit, PAGE_MAX)?;
@@ -33,6 +33,7 @@ pub(super) async fn list(
         Some(cursor) => Some(open(&cursor)?.parse().map_err(|_| bad_cursor())?),
         None => None,
     };
-    let events = hub.store.events(EventFilter { host: query.host, before }, limit + 1).await?;
+    let filter = EventFilter { host: query.host, before };
+    let events = hub.store.events_within(operator.scope(), filter, limit + 1).await?;
     Ok(Answer(StatusCode::OK, page(events, limit, |last| last.number.to_string())))
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use holdfast_protocol::access::ObjectFacts;
 use holdfast_protocol::filter::GuestFilter;
 use holdfast_protocol::id::{GuestUid, HostName, Vmid};
 use holdfast_protocol::operator::{GuestOnHost, HostView, Page};
@@ -123,7 +124,7 @@ impl Filling {
 
 pub(super) async fn list(
     State(hub): State<Arc<Hub>>,
-    _: Operator,
+    operator: Operator,
     CheckedQuery(query): CheckedQuery<GuestQuery>,
 ) -> Result<Answer<Page<GuestOnHost>>, ApiError> {
     let limit = limit(query.limit, PAGE_MAX)? as usize;
@@ -133,15 +134,24 @@ pub(super) async fn list(
     if let Some(host) = query.host {
         let detail = hub.store.host(host_ref(&host)?, now).await?;
         let detail = detail.ok_or_else(|| ApiError::not_found("host"))?;
-        let (after, guests) =
+        let (after, mut guests) =
             (begin.and_then(|begin| begin.guest), detail.sections.guests.unwrap_or_default());
+        guests.retain(|guest| {
+            let (labels, customer) = (detail.host.labels.clone(), guest.customer.clone());
+            operator.grant.scope().holds(&ObjectFacts { labels, customer })
+        });
+        // A host without any guest of the caller's is not told from one that is not there.
+        let of_host = ObjectFacts { labels: detail.host.labels.clone(), customer: None };
+        if guests.is_empty() && !operator.grant.scope().holds(&of_host) {
+            return Err(ApiError::not_found("host"));
+        }
         let last = filling.take(&detail.host, guests, after);
         let next = last.map(|guest| close(&format!("{}/0 {}", detail.host.name, guest.text())));
         return Ok(Answer(StatusCode::OK, Page { items: filling.items, next }));
     }
     let (mut after, mut read) = (begin.as_ref().map(Begin::after), 0);
     loop {
-        let batch = hub.store.reported_guests(after.clone(), BATCH, now).await?;
+        let batch = hub.store.reported_guests_within(operator.scope(), after.clone(), BATCH, now).await?;
         let is_end = batch.len() < BATCH as usize;
         for (record, guests) in batch {
             let host = (record.view.name.clone(), record.number);

@@ -29,7 +29,7 @@ pub(super) fn host_ref(text: &str) -> Result<HostRef, ApiError> {
 
 pub(super) async fn list(
     State(hub): State<Arc<Hub>>,
-    _: Operator,
+    operator: Operator,
     CheckedQuery(query): CheckedQuery<HostQuery>,
 ) -> Result<Answer<Page<HostView>>, ApiError> {
     let limit = limit(query.limit, PAGE_MAX)?;
@@ -37,12 +37,12 @@ pub(super) async fn list(
     let now = hub.clock.now();
     let page = match query.filter {
         None => {
-            let records = hub.store.hosts(after, limit + 1, now).await?;
+            let records = hub.store.hosts_within(operator.scope(), after, limit + 1, now).await?;
             page(records, limit, cursor_of)
         }
         // All that is read for one answer is looked at, so a page of few hosts may not be the last one.
         Some(filter) => {
-            let mut records = hub.store.hosts(after, PAGE_MAX, now).await?;
+            let mut records = hub.store.hosts_within(operator.scope(), after, PAGE_MAX, now).await?;
             let last = records.last().filter(|_| records.len() >= PAGE_MAX as usize).map(cursor_of);
             records.retain(|record| filter.selects(&record.view));
             let found = page(records, limit, cursor_of);

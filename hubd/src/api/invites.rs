@@ -37,8 +37,9 @@ pub(super) async fn create(
     let made = hub.store.create_invite(head.by(&hub, &bytes)?, invite).await?;
     // Of a repeated request the first invite comes back; its secret is derived again.
     let secret = hub.authority.invite_secret(made.id);
-    let code = Invite { hub: hub.public_url.clone(), ca: hub.authority.ca_pin(), secret, order: None }
-        .seal()
-        .map_err(|error| ApiError::internal(format!("an invite that cannot be written: {error}")))?;
+    let code =
+        Invite { hub: hub.public_url.clone(), ca: hub.authority.cas().serving().pin(), secret, order: None }
+            .seal()
+            .map_err(|error| ApiError::internal(format!("an invite that cannot be written: {error}")))?;
     Ok(Answer(StatusCode::CREATED, InviteCreated { invite: made.id, code, expires_at: made.expires_at }))
 }

@@ -5,16 +5,22 @@
 //!
 //! | audience | authentication | routes |
 //! | --- | --- | --- |
-//! | any caller | none | `/healthz`, `/readyz`, `/v1/enroll`, `/v1/enrollment-requests`, `/v1/restore` |
+//! | any caller | none | `/healthz`, `/readyz`, `/v1/enroll`, `/v1/enrollment-requests`, `/v1/restore`, `/v1/login`, `/v1/sign-in-link` |
 //! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…`, `/v1/agent/replacement`, `/v1/agent/restore-certificates`, `/v1/agent/guest-audit`, `/v1/agent/release-offer`, `/v1/agent/releases…`, `/v1/agent/artifacts…` |
-//! | operators | bearer token | all other `/v1/…` |
+//! | people | cookie of a session, also of one that may only set up a sign-in | `/v1/logout`, `/v1/session`, `/v1/password`, `/v1/totp…` |
+//! | people and machines | bearer token or cookie of a session, and the role and scope that the call's table states | all other `/v1/…` |
+//!
+//! `authorize` decides before any handler, by the tables of `holdfast_protocol::hub`.
 
 mod alerts;
 mod artifacts;
 mod auth;
+mod authorize;
 mod body;
 mod checkin;
+mod customers;
 mod desired;
+mod document_change;
 mod downloads;
 mod enrol;
 mod enrollment_requests;
@@ -22,6 +28,7 @@ mod escrow;
 mod events;
 mod file_body;
 mod guest_audit;
+mod guest_jobs;
 mod guests;
 mod health;
 mod host_labels;
@@ -32,14 +39,20 @@ mod jobs;
 mod long_poll;
 mod metrics;
 mod mutation;
+mod operator_rates;
 mod operators;
 mod page;
 mod problem;
 mod release_offers;
 mod releases;
+mod resources;
 mod restore;
 mod restore_certificates;
 mod rollouts;
+mod sign_in;
+mod state;
+mod state_body;
+mod tokens;
 mod turns;
 mod usage;
 mod usage_inbox;
@@ -63,11 +76,14 @@ pub use self::alerts::{ConfiguredReceiver, ConfiguredReceivers, SettingsFiles};
 pub use downloads::Downloads;
 pub use long_poll::LongPolls;
 pub use metrics::HubCounters;
+pub use operator_rates::OperatorCallLimits;
+pub use sign_in::{Refusals, SignIn};
 pub use usage_inbox::{UsageFromHost, UsageInbox};
 
+use self::operator_rates::OperatorRates;
 use self::problem::ApiError;
 use crate::artifacts::ArtifactFolder;
-use crate::authority::Authority;
+use crate::authority::{Authority, HostLife};
 use crate::clock::Clock;
 use crate::domain::alerting::AlertContext;
 use crate::domain::escrow_notice::Recipients;
@@ -80,6 +96,8 @@ pub struct Hub {
     pub store: SharedStore,
     /// What signs certificates.
     pub authority: Arc<Authority>,
+    /// How long a host's certificate lives.
+    pub host_life: HostLife,
     pub clock: Arc<dyn Clock>,
     /// What decisions on alerts depend on.
     pub alerts: AlertContext,
@@ -107,15 +125,18 @@ pub struct Hub {
     pub concurrency: ConcurrencyLimits,
     /// How often one place, and how much one certificate, may ask.
     pub rates: RateLimits,
+    /// How people sign in.
+    pub sign_in: SignIn,
 }
 
-/// How often one address may request enrollment, and how much one host may report.
+/// How often one address may request enrollment, how much one host may report, how often operators may call.
 pub struct RateLimits {
     enrollment_requests: Rates<Origin>,
     reports: Rates<HostId>,
     restore_certificates: Rates<HostId>,
     guest_audit: Rates<HostId>,
     artifacts: Rates<HostId>,
+    operators: OperatorRates,
 }
 
 /// A waiting agent repeats its request every half minute: several hosts behind one address.
@@ -133,14 +154,16 @@ const GUEST_AUDITS_PER_MINUTE: u32 = 60;
 /// A release has at most 64 files; each is one request, and a few more where the line is bad.
 const ARTIFACTS_PER_MINUTE: u32 = 120;
 
-impl Default for RateLimits {
-    fn default() -> Self {
+impl RateLimits {
+    #[must_use]
+    pub fn new(operators: OperatorCallLimits) -> Self {
         Self {
             enrollment_requests: Rates::per_minute(ENROLLMENT_REQUESTS_PER_MINUTE),
             reports: Rates::per_minute(REPORT_KIB_PER_MINUTE),
             restore_certificates: Rates::per_minute(RESTORE_CERTIFICATES_PER_MINUTE),
             guest_audit: Rates::per_minute(GUEST_AUDITS_PER_MINUTE),
             artifacts: Rates::per_minute(ARTIFACTS_PER_MINUTE),
+            operators: OperatorRates::new(operators),
         }
     }
 }
@@ -167,9 +190,13 @@ pub struct ConcurrencyLimits {
     strangers: Semaphore,
     /// Uploads of files, each with a batch of 1 MiB in memory.
     uploads: Semaphore,
+    /// Snapshots of state that are being read, each with some hosts in memory.
+    states: Arc<Semaphore>,
 }
 
 const UPLOADS_AT_ONCE: usize = 4;
+
+const STATES_AT_ONCE: usize = 4;
 
 impl Default for ConcurrencyLimits {
     fn default() -> Self {
@@ -179,14 +206,18 @@ impl Default for ConcurrencyLimits {
             operators: Semaphore::new(64),
             strangers: Semaphore::new(strangers),
             uploads: Semaphore::new(UPLOADS_AT_ONCE),
+            states: Arc::new(Semaphore::new(STATES_AT_ONCE)),
         }
     }
 }
 
 pub fn router(hub: Arc<Hub>) -> Router {
+    // Nearer to the handlers than the limits of concurrency: whoever has no token waits, too.
+    let authorized = || middleware::from_fn_with_state(Arc::clone(&hub), authorize::authorize);
     let agents = Router::new()
         .route("/v1/agent/checkin", post(checkin::check_in))
-        .route("/v1/renew", post(enrol::renew));
+        .route("/v1/renew", post(enrol::renew))
+        .layer(authorized());
     let escrow = Router::new()
         .route("/v1/agent/replacement", post(restore::replacement))
         .route("/v1/agent/restore-certificates", put(restore_certificates::put))
@@ -201,6 +232,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/agent/escrow/versions/{number}", get(escrow::show))
         .route("/v1/agent/escrow/versions/{number}/proof", get(escrow::prove))
         .route("/v1/agent/escrow/versions/{number}/opened", post(escrow::opened))
+        .layer(authorized())
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::agents));
     let strangers = Router::new()
         .route("/healthz", get(health::healthz))
@@ -209,6 +241,8 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/enroll", post(enrol::enrol))
         .route("/v1/enrollment-requests", post(enrollment_requests::submit))
         .route("/v1/restore", post(restore::redeem))
+        .merge(sign_in::entrances())
+        .layer(authorized())
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::strangers));
     let operators = Router::new()
         .route("/v1/whoami", get(auth::whoami))
@@ -228,6 +262,9 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/hosts/{host}/escrow/read", post(escrow::fetch))
         .route("/v1/hosts/{host}/desired", get(desired::show).put(desired::put))
         .route("/v1/hosts/{host}/desired/history", get(desired::history))
+        .route("/v1/hosts/{host}/desired/history/{generation}", get(desired::version))
+        .route("/v1/hosts/{host}/desired/diff", get(desired::difference))
+        .route("/v1/hosts/{host}/desired/rollback", post(desired::roll_back))
         .route("/v1/hosts/{host}/guests/{guest}/audit", get(guest_audit::newest))
         .route("/v1/hosts/{host}/guests/{guest}/restore-certificate", get(restore_certificates::newest))
         .route("/v1/hosts/{host}/jobs", get(jobs::list).post(jobs::leave))
@@ -254,12 +291,29 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/rollouts/{number}/take-back", post(rollouts::take_back))
         .route("/v1/rollouts/{number}/resume", post(rollouts::resume))
         .route("/v1/rollouts/{number}/abort", post(rollouts::abort))
+        .route("/v1/state", get(state::now))
+        .route("/v1/state-snapshots", get(state::list))
+        .route("/v1/state-snapshots/{number}", get(state::show))
         .route("/v1/events", get(events::list))
+        .route("/v1/customers", get(customers::list).post(customers::add))
+        .route("/v1/customers/{customer}", customers::one())
+        .route("/v1/jobs", get(guest_jobs::list))
+        .route("/v1/jobs/{job}/objection", post(guest_jobs::object))
+        .route("/v1/tokens", get(tokens::list).post(tokens::create))
+        .route("/v1/tokens/{name}/rotate", post(tokens::rotate))
+        .route("/v1/tokens/{name}/revoke", post(tokens::revoke))
         .route("/metrics", get(metrics::show))
         .merge(alerts::routes())
-        .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::operators));
+        .merge(sign_in::routes())
+        .merge(resources::routes())
+        .layer(authorized())
+        .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::operators))
+        .layer(middleware::from_fn_with_state(Arc::clone(&hub), operator_rates::limit));
     // An upload has its own limits: of number, of silence and of time.
-    let uploads = Router::new().route("/v1/artifacts/{sha256}", put(artifacts::put));
+    let uploads = Router::new()
+        .route("/v1/artifacts/{sha256}", put(artifacts::put))
+        .layer(authorized())
+        .layer(middleware::from_fn_with_state(Arc::clone(&hub), operator_rates::limit));
     agents
         .merge(uploads)
         .merge(escrow)
@@ -273,8 +327,8 @@ pub fn router(hub: Arc<Hub>) -> Router {
 impl Hub {
     /// Makes a certificate when the store asks for it.
     fn issue(&self) -> Issue {
-        let authority = Arc::clone(&self.authority);
-        Box::new(move |host, generation, key, now| authority.issue_host(host, generation, key, now))
+        let (authority, life) = (Arc::clone(&self.authority), self.host_life);
+        Box::new(move |host, generation, key, now| authority.issue_host(host, generation, key, now, life))
     }
 
     /// Signs a statement when the store asks for it.

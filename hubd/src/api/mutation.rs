@@ -4,7 +4,6 @@ use axum::http::{HeaderMap, Method, header};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::IDEMPOTENCY_KEY_HEADER;
 use holdfast_protocol::id::IdempotencyKey;
-use holdfast_protocol::operator::Role;
 use net::server::Ids;
 use sha2::{Digest as _, Sha256};
 
@@ -23,21 +22,9 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Taken when the operator may make changes.
-    pub(super) fn of(
-        method: Method,
-        uri: &axum::http::Uri,
-        headers: HeaderMap,
-        operator: Operator,
-        ids: Ids,
-    ) -> Result<Self, ApiError> {
-        operator.may(Role::Operator)?;
-        Ok(Self { method, path: uri.path().to_owned(), headers, operator, ids })
-    }
-
-    /// Continues only when the operator has at least this role, for changes that need more than the usual one.
-    pub(super) fn may(&self, least: Role) -> Result<(), ApiError> {
-        self.operator.may(least)
+    /// Who calls.
+    pub(super) const fn operator(&self) -> &Operator {
+        &self.operator
     }
 
     /// With the body, who wants what.
@@ -53,7 +40,8 @@ impl Head {
                 Some(Claim { key, request: self.digest(body) })
             }
         };
-        Ok(By { operator: self.operator.name, correlation: self.ids.correlation, at: hub.clock.now(), claim })
+        let operator = self.operator.principal.name().clone();
+        Ok(By { operator, correlation: self.ids.correlation, at: hub.clock.now(), claim })
     }
 
     /// What makes two requests the same. Each part is preceded by its length, so that none can pass for two.
@@ -77,6 +65,7 @@ impl axum::extract::FromRequestParts<std::sync::Arc<Hub>> for Head {
     ) -> Result<Self, ApiError> {
         let operator = Operator::from_request_parts(parts, hub).await?;
         let ids = Ids::from_request_parts(parts, hub).await?;
-        Self::of(parts.method.clone(), &parts.uri, parts.headers.clone(), operator, ids)
+        let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
+        Ok(Self { method, path, headers: parts.headers.clone(), operator, ids })
     }
 }

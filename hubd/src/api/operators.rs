@@ -1,15 +1,17 @@
-//! `/v1/operators`: listing, adding and removing operators, for admins.
+//! `/v1/operators`: listing, adding and removing persons.
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use holdfast_protocol::access::Grant;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::OperatorName;
 use holdfast_protocol::json;
-use holdfast_protocol::operator::{OperatorMade, OperatorRequest, OperatorView, Page, Role};
-use jiff::SignedDuration;
+use holdfast_protocol::operator::{OperatorMade, OperatorRequest, OperatorView, Page};
+use holdfast_protocol::size::TokenDays;
+use jiff::{SignedDuration, Timestamp};
 use net::server::Answer;
 use uuid::Uuid;
 
@@ -18,7 +20,14 @@ use super::hosts::EMPTY_BODY_MAX;
 use super::mutation::Head;
 use super::problem::ApiError;
 use super::{Hub, body};
-use crate::store::NewOperator;
+use crate::store::{NewOperator, OperatorRecord};
+
+/// When a token ends that lives so long.
+pub(super) fn token_end(now: Timestamp, days: TokenDays) -> Result<Timestamp, ApiError> {
+    now.checked_add(SignedDuration::from_hours(24 * i64::from(days.get()))).map_err(|_| {
+        ApiError::new(ErrorCode::Range, "the token would end beyond what can be written: fewer days")
+    })
+}
 
 const REQUEST_BODY_MAX: usize = 4 * 1024;
 
@@ -27,8 +36,8 @@ pub(super) async fn list(
     State(hub): State<Arc<Hub>>,
     operator: Operator,
 ) -> Result<Answer<Page<OperatorView>>, ApiError> {
-    operator.may(Role::Admin)?;
-    let items = hub.store.operators().await?.into_iter().map(crate::store::OperatorRecord::view);
+    let all = hub.store.operators().await?.into_iter();
+    let items = all.filter(|record| operator.grant.covers(&record.grant)).map(OperatorRecord::view);
     Ok(Answer(StatusCode::OK, Page { items: items.collect(), next: None }))
 }
 
@@ -37,22 +46,20 @@ pub(super) async fn make(
     head: Head,
     body: Body,
 ) -> Result<Answer<OperatorMade>, ApiError> {
-    head.may(Role::Admin)?;
     let bytes = body::read("the operator's request", body, REQUEST_BODY_MAX).await?;
     let request: OperatorRequest = json::parse("the operator's request", &bytes, REQUEST_BODY_MAX)?;
-    let (name, role) = (request.name, request.role);
+    let (name, role, scope) = (request.name, request.role, request.scope);
+    let grant = Grant::new(role, scope.clone())?;
+    head.operator().may_give(&grant)?;
     let (by, number) = (head.by(&hub, &bytes)?, Uuid::new_v4());
-    let expires_at =
-        by.at.checked_add(SignedDuration::from_hours(24 * i64::from(request.days.get()))).map_err(|_| {
-            ApiError::new(ErrorCode::Range, "the token would end beyond what can be written: fewer days")
-        })?;
+    let expires_at = token_end(by.at, request.days)?;
     let token = hub.authority.operator_token(number).hash();
     let new =
-        NewOperator { name: name.clone(), role, token, expires_at, at: by.at, correlation: by.correlation };
+        NewOperator { name: name.clone(), grant, token, expires_at, at: by.at, correlation: by.correlation };
     // Of a repeated request the first token comes back.
     let made = hub.store.make_operator(by, new, number).await?;
     let token = hub.authority.operator_token(made.number);
-    Ok(Answer(StatusCode::CREATED, OperatorMade { name, role, token, expires_at: made.expires_at }))
+    Ok(Answer(StatusCode::CREATED, OperatorMade { name, role, scope, token, expires_at: made.expires_at }))
 }
 
 pub(super) async fn revoke(
@@ -61,7 +68,6 @@ pub(super) async fn revoke(
     head: Head,
     body: Body,
 ) -> Result<Answer<OperatorView>, ApiError> {
-    head.may(Role::Admin)?;
     let bytes = body::read("the request", body, EMPTY_BODY_MAX).await?;
     let name: OperatorName = name.parse().map_err(|_| ApiError::not_found("operator"))?;
     Ok(Answer(StatusCode::OK, hub.store.let_operator_go(head.by(&hub, &bytes)?, name).await?))

@@ -2,6 +2,7 @@
 
 use alerts::silence::SilenceError;
 use axum::response::{IntoResponse, Response};
+use holdfast_protocol::access::GrantError;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredError;
 use holdfast_protocol::envelope::ErrorBody;
@@ -9,6 +10,8 @@ use holdfast_protocol::escrow::form::FormError;
 use holdfast_protocol::host_label::LabelError;
 use holdfast_protocol::json::{JsonError, chain};
 use holdfast_protocol::release::ReleaseError;
+use holdfast_protocol::resource::PartError;
+use holdfast_protocol::resource::on_host::StillOnHost;
 use net::server::Refused;
 use net::server::body::BodyError;
 
@@ -27,13 +30,17 @@ use crate::domain::rollout::action::ActionError;
 use crate::domain::work_order::WorkOrderError;
 use crate::store::OperatorError;
 use crate::store::{
-    AcknowledgeError, EnrollmentRequestError, EscrowError, InviteRequestError, PlanRolloutError, RedeemError,
-    RenewError, RestoreCertificateError, RestoreError, RestoreRequestError, SilenceRequestError, StoreError,
-    TestError, WithdrawError, WriteError,
+    AcknowledgeError, CustomerError, EnrollmentRequestError, EscrowError, InviteRequestError,
+    MachineTokenError, ObjectionError, PlanRolloutError, RedeemError, RenewError, RestoreCertificateError,
+    RestoreError, RestoreRequestError, SignInError, SilenceRequestError, StoreError, TestError,
+    WithdrawError, WriteError,
 };
 
-/// The value of `Retry-After`, for the error codes that carry one.
+/// The value of `Retry-After`, for the error codes that carry one, where none is known.
 const RETRY_AFTER_S: u32 = 5;
+
+/// As many users of a part as an error names.
+const USERS_MAX: usize = 100;
 
 /// A bad answer.
 #[derive(Debug)]
@@ -63,7 +70,8 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let asks_again =
             matches!(self.0.problem.code, ErrorCode::Busy | ErrorCode::RateLimited | ErrorCode::Unavailable);
-        Refused { retry_after_s: asks_again.then_some(RETRY_AFTER_S), ..self.0 }.into_response()
+        let usual = asks_again.then_some(RETRY_AFTER_S);
+        Refused { retry_after_s: self.0.retry_after_s.or(usual), ..self.0 }.into_response()
     }
 }
 
@@ -89,7 +97,9 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match &error {
             StoreError::Busy => Self::new(ErrorCode::Busy, error.to_string()),
-            StoreError::Stopped => Self::new(ErrorCode::Unavailable, error.to_string()),
+            StoreError::Stopped | StoreError::TermOver(_) => {
+                Self::new(ErrorCode::Unavailable, error.to_string())
+            }
             StoreError::Engine { .. } => Self::caused(ErrorCode::Unavailable, &error),
             StoreError::Damaged { .. } => Self::caused(ErrorCode::Internal, &error),
         }
@@ -132,6 +142,27 @@ impl From<DesiredError> for ApiError {
             problem = problem.with("path", path);
         }
         problem.into()
+    }
+}
+
+impl From<PartError> for ApiError {
+    fn from(error: PartError) -> Self {
+        let mut problem = ErrorBody::new(error.code(), error.to_string());
+        if let Some(path) = error.path() {
+            problem = problem.with("path", path);
+        }
+        if let PartError::InUse { users, .. } = &error {
+            let all: Vec<String> = users.iter().take(USERS_MAX).map(ToString::to_string).collect();
+            problem = problem.with("users", all.join(", "));
+        }
+        problem.into()
+    }
+}
+
+impl From<StillOnHost> for ApiError {
+    fn from(error: StillOnHost) -> Self {
+        let problem = ErrorBody::new(error.code(), error.to_string());
+        problem.with("part", error.part).with("state", error.state).into()
     }
 }
 
@@ -302,9 +333,20 @@ impl From<RestoreError> for ApiError {
 impl From<OperatorError> for ApiError {
     fn from(error: OperatorError) -> Self {
         let code = match error {
-            OperatorError::Taken { .. } => ErrorCode::NameTaken,
+            OperatorError::Taken { .. } | OperatorError::Machine { .. } => ErrorCode::NameTaken,
             OperatorError::LastAdmin { .. } => ErrorCode::PreconditionFailed,
             OperatorError::Unknown { .. } => ErrorCode::NotFound,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<SignInError> for ApiError {
+    fn from(error: SignInError) -> Self {
+        let code = match error {
+            SignInError::Refused | SignInError::Link => ErrorCode::Unauthenticated,
+            SignInError::Unknown { .. } => ErrorCode::NotFound,
+            SignInError::NothingPending => ErrorCode::PreconditionFailed,
         };
         Self::new(code, error.to_string())
     }
@@ -371,6 +413,49 @@ impl From<PutError> for ApiError {
     }
 }
 
+impl From<GrantError> for ApiError {
+    fn from(error: GrantError) -> Self {
+        match error {
+            GrantError::CustomerMissing => Self::new(ErrorCode::Range, error.to_string()),
+        }
+    }
+}
+
+impl From<CustomerError> for ApiError {
+    fn from(error: CustomerError) -> Self {
+        let code = match error {
+            CustomerError::Taken { .. } => ErrorCode::NameTaken,
+            CustomerError::TooMany => ErrorCode::Quota,
+            CustomerError::Unknown { .. } | CustomerError::OnlyNamed { .. } => ErrorCode::NotFound,
+            CustomerError::Moved { .. } => ErrorCode::PreconditionFailed,
+            CustomerError::Labels(_) => ErrorCode::Range,
+            CustomerError::InUse { .. } => ErrorCode::InUse,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<ObjectionError> for ApiError {
+    fn from(error: ObjectionError) -> Self {
+        let code = match error {
+            ObjectionError::Late { .. } => ErrorCode::UnderWay,
+            ObjectionError::TooMany => ErrorCode::Quota,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<MachineTokenError> for ApiError {
+    fn from(error: MachineTokenError) -> Self {
+        let code = match error {
+            MachineTokenError::Taken { .. } => ErrorCode::NameTaken,
+            MachineTokenError::TooMany { .. } | MachineTokenError::TooManySecrets { .. } => ErrorCode::Quota,
+            MachineTokenError::Unknown { .. } => ErrorCode::NotFound,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
 impl From<ImageApprovalError> for ApiError {
     fn from(error: ImageApprovalError) -> Self {
         Self::new(error.code(), chain(&error))
@@ -402,6 +487,7 @@ impl From<EnrollmentRequestError> for ApiError {
             EnrollmentRequestError::Decided => ErrorCode::PreconditionFailed,
             EnrollmentRequestError::Fingerprint { .. } => ErrorCode::PreconditionFailed,
             EnrollmentRequestError::Taken { .. } => ErrorCode::NameTaken,
+            EnrollmentRequestError::Holder { .. } => ErrorCode::PreconditionFailed,
             EnrollmentRequestError::KeyTaken => ErrorCode::Csr,
             EnrollmentRequestError::Key(_) | EnrollmentRequestError::Issue(_) => {
                 return Self::caused(ErrorCode::Internal, &error);

@@ -95,8 +95,12 @@ pub(super) async fn invite(
     let made = hub.store.create_restore(head.by(&hub, &bytes)?, restore).await?;
     let made = made.ok_or_else(|| ApiError::not_found("host"))?;
     let secret = hub.authority.invite_secret(made.id);
-    let invite =
-        Invite { hub: hub.public_url.clone(), ca: hub.authority.ca_pin(), secret, order: Some(digest) };
+    let invite = Invite {
+        hub: hub.public_url.clone(),
+        ca: hub.authority.cas().serving().pin(),
+        secret,
+        order: Some(digest),
+    };
     let code = invite
         .seal()
         .map_err(|error| ApiError::internal(format!("an invite that cannot be written: {error}")))?;

@@ -11,8 +11,27 @@ use rcgen::{
 
 use super::{AgentKey, Authority};
 
-/// How long a host's certificate lives.
-pub const HOST_CERTIFICATE_LIFE: SignedDuration = SignedDuration::from_hours(30 * 24);
+/// How long a host's certificate lives: a day by default, thirty at most. Below a day there would be no time for a
+/// person to see that a renewal fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostLife(SignedDuration);
+
+impl HostLife {
+    /// By hours; none outside of the bounds.
+    #[must_use]
+    pub const fn from_hours(hours: u16) -> Option<Self> {
+        match hours {
+            24..=720 => Some(Self(SignedDuration::from_hours(hours as i64))),
+            _ => None,
+        }
+    }
+}
+
+impl Default for HostLife {
+    fn default() -> Self {
+        Self(SignedDuration::from_hours(24))
+    }
+}
 
 /// Certificates begin this many seconds before they are made, for hosts whose clock is behind.
 pub(super) const SKEW_S: i64 = 3600;
@@ -52,10 +71,11 @@ impl Authority {
         generation: u32,
         key: &AgentKey,
         now: Timestamp,
+        life: HostLife,
     ) -> Result<Issued, IssueError> {
         // X.509 counts seconds; so do we, that the answer and the certificate say the same.
         let not_before = Timestamp::from_second(now.as_second()).map_err(|_| IssueError::Time)?;
-        let not_after = not_before.checked_add(HOST_CERTIFICATE_LIFE).map_err(|_| IssueError::Time)?;
+        let not_after = not_before.checked_add(life.0).map_err(|_| IssueError::Time)?;
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, host.to_string());
         let urn = host_urn(host, generation).try_into().map_err(IssueError::Make)?;
@@ -66,7 +86,8 @@ impl Authority {
         set_life(&mut params, not_before.as_second() - SKEW_S, not_after.as_second());
         params.serial_number = Some(random_serial().map_err(IssueError::Random)?);
         params.use_authority_key_identifier_extension = true;
-        let certificate = params.signed_by(key.spki(), &self.issuer).map_err(IssueError::Make)?;
+        let certificate =
+            params.signed_by(key.spki(), &self.cas().issuing().issuer).map_err(IssueError::Make)?;
         Ok(Issued { pem: certificate.pem(), not_before, not_after })
     }
 }
@@ -115,7 +136,9 @@ mod tests {
         let key = KeyPair::generate().unwrap();
         let csr = greedy.serialize_request(&key).unwrap().pem().unwrap();
         let host = HostId::new(uuid::Uuid::from_u128(7));
-        let issued = authority.issue_host(host, 3, &AgentKey::from_csr(&csr).unwrap(), now).unwrap();
+        let issued = authority
+            .issue_host(host, 3, &AgentKey::from_csr(&csr).unwrap(), now, HostLife::default())
+            .unwrap();
         let der = CertificateDer::from_pem_slice(issued.pem.as_bytes()).unwrap();
         let (_, certificate) = X509Certificate::from_der(&der).unwrap();
         assert!(!certificate.is_ca());

@@ -8,43 +8,55 @@
 //! | --- | --- | --- |
 //! | `ca.key` | the CA's key, PEM | 0600 |
 //! | `ca.pem` | the CA's certificate, PEM | 0644 |
+//! | `next-ca.key`, `next-ca.pem`, `next-ca-cross.pem` | the next CA, during a change; its key signed by the present one | 0600, 0644 |
+//! | `former-ca.pem`, `former-ca-cross.pem` | the CA before a change, and the present one's key signed by it | 0644 |
 //! | `countersign.key` | the key for statements about restore certificates, PEM | 0600 |
-//! | `seed.key` | 32 random bytes that invite secrets and operators' tokens are derived from | 0600 |
+//! | `seed.key` | 32 random bytes that invite secrets, operators' tokens and the keys of sign-in are derived from | 0600 |
 
+mod cas;
+mod change;
 mod countersign;
 mod csr;
 mod issue;
 mod server;
+mod server_files;
+mod sign_in;
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use held_files::atomic_file::{self, FileError, Readers};
 use holdfast_protocol::id::InviteId;
-use holdfast_protocol::pin::{Pin, PinKind};
 use holdfast_protocol::secret::Secret;
 use jiff::Timestamp;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, KeyUsagePurpose};
 use restore_certificate::SigningKey;
 use ring::hmac;
-use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
+use cas::Stamp;
+pub use cas::{Ca, CaSet, Course};
+pub use change::{CaFolder, ChangeError};
 pub use csr::{AgentKey, CsrError};
-pub use issue::{HOST_CERTIFICATE_LIFE, IssueError, Issued};
+pub use issue::{HostLife, IssueError, Issued};
 pub use server::{ServerCertificate, ServerCertificateError};
+pub use server_files::{CertificateFiles, CertificateFilesError, FilesReload};
+pub use sign_in::{NONCE_BYTES, SealError};
 
-/// The CA lives ten years: longer than a host. After a change of the CA every host must enroll again.
+/// The CA lives ten years. It can be changed before ([`change`]).
 const CA_DAYS: i64 = 3650;
 
 /// Every operator's token starts with this, so that one can be found where it should not be.
 pub const OPERATOR_TOKEN_PREFIX: &str = "hfo_";
 
+/// What tokens of machines begin with.
+pub const MACHINE_TOKEN_PREFIX: &str = "hfm_";
+
 /// The hub's authority, opened.
 pub struct Authority {
-    ca_pem: String,
-    ca_der: CertificateDer<'static>,
-    issuer: Issuer<'static, KeyPair>,
+    folder: PathBuf,
+    cas: RwLock<Arc<CaSet>>,
     seed: hmac::Key,
     countersign: SigningKey,
 }
@@ -62,7 +74,8 @@ pub enum AuthorityError {
     Write(#[from] FileError),
     /// Some files of the authority are there, others are not.
     #[error(
-        "{missing} is missing while the rest of the hub's data is there: restore it from the backup; a new one would lock every enrolled box out"
+        "{missing} is missing while the rest of the hub's data is there: restore it from the backup, or copy all keys from the \
+         folder of another hub on this database; a new one would lock every enrolled box out"
     )]
     Incomplete {
         /// The missing file.
@@ -91,7 +104,8 @@ impl Authority {
     /// # Errors
     /// [`AuthorityError`].
     pub fn open_or_make(folder: &Path, fresh: Fresh, now: Timestamp) -> Result<Self, AuthorityError> {
-        let paths = ["seed.key", "ca.key", "ca.pem"].map(|name| folder.join(name));
+        change::resume(folder)?;
+        let paths = ["seed.key", cas::CA_KEY, cas::CA].map(|name| folder.join(name));
         let [seed, key, ca] = paths.each_ref().map(|path| path.exists());
         let is_first_start = fresh == Fresh::Yes && !ca && (seed || !key);
         match paths.iter().find(|path| !path.exists()) {
@@ -99,31 +113,33 @@ impl Authority {
             Some(_) if is_first_start => make(&paths, now)?,
             Some(missing) => return Err(AuthorityError::Incomplete { missing: missing.clone() }),
         }
-        open(&paths, countersign::open_or_make(folder)?)
+        open(folder, &paths[0], countersign::open_or_make(folder)?)
+    }
+
+    /// The CAs as they are now.
+    #[must_use]
+    pub fn cas(&self) -> Arc<CaSet> {
+        Arc::clone(&self.cas.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the CAs again where a command changed them. None: they are as they were, or between two states.
+    ///
+    /// # Errors
+    /// [`AuthorityError`]; the CAs stay as they were.
+    pub fn reload(&self) -> Result<Option<Arc<CaSet>>, AuthorityError> {
+        match Stamp::of(&self.folder) {
+            Some(stamp) if stamp != self.cas().stamp => {}
+            Some(_) | None => return Ok(None),
+        }
+        let opened = Arc::new(CaSet::open(&self.folder)?);
+        *self.cas.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&opened);
+        Ok(Some(opened))
     }
 
     /// The key for statements about restore certificates.
     #[must_use]
     pub const fn countersign_key(&self) -> &SigningKey {
         &self.countersign
-    }
-
-    /// The CA's certificate, PEM.
-    #[must_use]
-    pub fn ca_pem(&self) -> &str {
-        &self.ca_pem
-    }
-
-    /// The CA's certificate, DER.
-    #[must_use]
-    pub const fn ca_der(&self) -> &CertificateDer<'static> {
-        &self.ca_der
-    }
-
-    /// The CA's certificate, as an invite carries it.
-    #[must_use]
-    pub fn ca_pin(&self) -> Pin {
-        Pin::of(PinKind::Leaf, &self.ca_der)
     }
 
     /// The secret of an invite. It is derived, so that a repeated request can be given the same invite although only
@@ -141,6 +157,14 @@ impl Authority {
         let tag = hmac::sign(&self.seed, &of_operators);
         Secret::new(format!("{OPERATOR_TOKEN_PREFIX}{}", hex::encode(tag)))
     }
+
+    /// The same of a machine's token.
+    #[must_use]
+    pub fn machine_token(&self, number: Uuid) -> Secret {
+        let of_machines = [&b"machine's token"[..], number.as_bytes()].concat();
+        let tag = hmac::sign(&self.seed, &of_machines);
+        Secret::new(format!("{MACHINE_TOKEN_PREFIX}{}", hex::encode(tag)))
+    }
 }
 
 /// Whether the folder is a new hub's.
@@ -157,22 +181,28 @@ fn read(path: &Path) -> Result<String, AuthorityError> {
     std::fs::read_to_string(path).map_err(failed)
 }
 
-fn open(paths: &[PathBuf; 3], countersign: SigningKey) -> Result<Authority, AuthorityError> {
-    let [seed_path, key_path, ca_path] = paths;
-    let key_pem = Zeroizing::new(read(key_path)?);
-    let key = KeyPair::from_pem(&key_pem)
-        .map_err(|source| AuthorityError::Unusable { path: key_path.clone(), source })?;
-    let ca_pem = read(ca_path)?;
-    let issuer = Issuer::from_ca_cert_pem(&ca_pem, key)
-        .map_err(|source| AuthorityError::Unusable { path: ca_path.clone(), source })?;
-    let ca_der = CertificateDer::from_pem_slice(ca_pem.as_bytes())
-        .map_err(|_| AuthorityError::Damaged { path: ca_path.clone() })?;
+fn open(folder: &Path, seed_path: &Path, countersign: SigningKey) -> Result<Authority, AuthorityError> {
+    let cas = CaSet::open(folder)?;
     let seed_text = Zeroizing::new(read(seed_path)?);
     let mut seed = Zeroizing::new([0; 32]);
     hex::decode_to_slice(seed_text.trim(), seed.as_mut_slice())
-        .map_err(|_| AuthorityError::Damaged { path: seed_path.clone() })?;
+        .map_err(|_| AuthorityError::Damaged { path: seed_path.to_owned() })?;
     let seed = hmac::Key::new(hmac::HMAC_SHA256, seed.as_slice());
-    Ok(Authority { ca_pem, ca_der, issuer, seed, countersign })
+    Ok(Authority { folder: folder.to_owned(), cas: RwLock::new(Arc::new(cas)), seed, countersign })
+}
+
+/// What a CA's certificate says. Each has a name of its own: a verifier looks for an issuer by its name.
+fn ca_params(now: Timestamp) -> Result<CertificateParams, AuthorityError> {
+    let mut number = [0; 4];
+    getrandom::fill(&mut number).map_err(AuthorityError::Random)?;
+    let mut params = CertificateParams::default();
+    let name = format!("Holdfast hub CA {}", hex::encode(number));
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    issue::set_life(&mut params, now.as_second() - issue::SKEW_S, now.as_second() + CA_DAYS * 86_400);
+    params.serial_number = Some(issue::random_serial().map_err(AuthorityError::Random)?);
+    Ok(params)
 }
 
 fn make(paths: &[PathBuf; 3], now: Timestamp) -> Result<(), AuthorityError> {
@@ -191,12 +221,7 @@ fn make(paths: &[PathBuf; 3], now: Timestamp) -> Result<(), AuthorityError> {
     }
     let key = KeyPair::from_pem(&Zeroizing::new(read(key_path)?))
         .map_err(|source| AuthorityError::Unusable { path: key_path.clone(), source })?;
-    let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, "Holdfast hub CA");
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    issue::set_life(&mut params, now.as_second() - issue::SKEW_S, now.as_second() + CA_DAYS * 86_400);
-    params.serial_number = Some(issue::random_serial().map_err(AuthorityError::Random)?);
+    let params = ca_params(now)?;
     let certificate = params.self_signed(&key).map_err(unusable)?;
     // Last: it is what others read, so it is there only when the rest is.
     Ok(atomic_file::write(ca_path, certificate.pem().as_bytes(), Readers::All)?)
@@ -213,7 +238,7 @@ mod tests {
         let made = Authority::open_or_make(folder.path(), Fresh::Yes, now).unwrap();
         let again = Authority::open_or_make(folder.path(), Fresh::No, now).unwrap();
         let invite = InviteId::new(uuid::Uuid::nil());
-        assert_eq!(made.ca_pin(), again.ca_pin());
+        assert_eq!(made.cas().serving().pin(), again.cas().serving().pin());
         assert_eq!(made.invite_secret(invite).expose(), again.invite_secret(invite).expose());
         std::fs::remove_file(folder.path().join("ca.pem")).unwrap();
         let refused = Authority::open_or_make(folder.path(), Fresh::No, now).err().unwrap();

@@ -1,16 +1,27 @@
-//! The command `hubd db` for PostgreSQL databases.
+//! The command `hubd db`: schema and rows of the database.
 
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 
-use super::DbCommand;
+use super::{DbCommand, transfer};
 use crate::postgres::Migrated;
 use crate::settings::{Database, Given, Settings};
 
 pub(super) async fn run(dir: PathBuf, config: Option<PathBuf>, command: DbCommand) -> anyhow::Result<()> {
-    let DbCommand::Migrate = command;
+    match command {
+        DbCommand::Migrate => migrate(dir, config).await,
+        DbCommand::Export { to, output } => {
+            transfer::blocking(move || transfer::export(&dir, config, &to, output)).await
+        }
+        DbCommand::Import { from, output } => {
+            transfer::blocking(move || transfer::import(&dir, config, &from, output)).await
+        }
+    }
+}
+
+async fn migrate(dir: PathBuf, config: Option<PathBuf>) -> anyhow::Result<()> {
     let Database::Postgres(server) = Settings::database(&Given { dir, config, ..Given::default() })? else {
         bail!(
             "the settings name no `database`, so the hub keeps its rows in its folder and brings them up to date at its \

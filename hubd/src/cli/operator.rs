@@ -3,17 +3,16 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
+use holdfast_protocol::access::{AccessScope, Grant};
 use holdfast_protocol::id::CorrelationId;
+use holdfast_protocol::sign_in::SessionKind;
 use uuid::Uuid;
 
-use super::OperatorCommand;
+use super::{OperatorCommand, opened_store, sign_in};
 use crate::clock::{Clock as _, SystemClock};
-use crate::domain::alerting::AlertContext;
-use crate::postgres::{Postgres, Users};
-use crate::run::{database, days, new_token};
-use crate::settings::{Database, Given, Settings};
-use crate::sqlite::Sqlite;
+use crate::run::{days, new_token};
+use crate::settings::Given;
 use crate::store::{NewOperator, OperatorError, SharedStore, WriteError};
 
 pub(super) async fn run(
@@ -21,34 +20,15 @@ pub(super) async fn run(
     config: Option<PathBuf>,
     command: OperatorCommand,
 ) -> anyhow::Result<()> {
-    let alerts = AlertContext::without_channels(SystemClock.now());
-    let given = Given { dir: folder.clone(), config, ..Given::default() };
-    let (store, writer) = match Settings::database(&given)? {
-        Database::Folder => {
-            let path = database(&folder);
-            if !path.exists() {
-                bail!(
-                    "{} is not a hub's folder: give it with --dir; `hubd serve` makes one",
-                    folder.display()
-                );
-            }
-            Sqlite::open(&path, alerts)?
-        }
-        Database::Postgres(server) => {
-            let open = move || Postgres::open(&server, alerts, Users::Several);
-            tokio::task::spawn_blocking(open).await.context("the database's opening ended in a mistake")??
-        }
-    };
-    let outcome = command_on(&store, command).await;
+    let given = Given { dir: folder.clone(), config: config.clone(), ..Given::default() };
+    let (store, writer) = opened_store::open(&folder, config).await?;
+    let outcome = command_on(&store, command, &given).await;
     drop(store);
-    let joined = tokio::task::spawn_blocking(move || writer.join()).await;
-    if !matches!(joined, Ok(Ok(()))) {
-        bail!("the database's writer ended in a mistake");
-    }
+    opened_store::close(writer).await?;
     outcome
 }
 
-async fn command_on(store: &SharedStore, command: OperatorCommand) -> anyhow::Result<()> {
+async fn command_on(store: &SharedStore, command: OperatorCommand, given: &Given) -> anyhow::Result<()> {
     let now = SystemClock.now();
     let correlation = CorrelationId::new(Uuid::new_v4());
     let mut out = std::io::stdout();
@@ -57,14 +37,23 @@ async fn command_on(store: &SharedStore, command: OperatorCommand) -> anyhow::Re
             let token = new_token().context("the system gives no random bytes")?;
             let expires_at =
                 now.checked_add(days(life)).context("the clock is beyond what can be written")?;
-            let role = role.into();
-            let new = NewOperator { name, role, token: token.hash(), expires_at, at: now, correlation };
+            // Scopes are given over the API, by people who have them.
+            let grant = Grant::new(role.into(), AccessScope::Everything {})?;
+            let new = NewOperator { name, grant, token: token.hash(), expires_at, at: now, correlation };
             store.add_operator(new).await.map_err(explain)?;
             // The one place where a token is shown, this once.
             writeln!(out, "{}", token.expose())?;
         }
         OperatorCommand::Revoke { name } => {
             store.revoke_operator(name, now, correlation).await.map_err(explain)?;
+        }
+        OperatorCommand::Password { name } => sign_in::password(store, name, (now, correlation)).await?,
+        OperatorCommand::SignInLink { name, full, public_url } => {
+            let given = &Given { public_url, ..given.clone() };
+            let kind = if full { SessionKind::Full } else { SessionKind::Setup };
+            let link = sign_in::link(store, name, kind, (now, correlation), given).await?;
+            // The one place where a link is shown, this once.
+            writeln!(out, "{}", link.expose())?;
         }
         OperatorCommand::List => {
             for operator in store.operators().await? {
@@ -73,7 +62,7 @@ async fn command_on(store: &SharedStore, command: OperatorCommand) -> anyhow::Re
                     (None, Some(at)) if at > now => format!("token until {at}"),
                     (None, _) => "no token".to_owned(),
                 };
-                writeln!(out, "{}\t{:?}\t{state}", operator.name, operator.role)?;
+                writeln!(out, "{}\t{}\t{state}", operator.name, operator.grant)?;
             }
         }
     }

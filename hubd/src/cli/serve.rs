@@ -27,7 +27,7 @@ pub(super) async fn run(given: Given) -> anyhow::Result<()> {
     writeln!(
         out,
         "its CA is {}, PEM in {}",
-        opened.authority.ca_pin(),
+        opened.authority.cas().serving().pin(),
         settings.dir.join("ca.pem").display()
     )?;
     // Before the start is announced: a reload that comes earlier would end the program.

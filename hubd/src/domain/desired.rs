@@ -10,8 +10,11 @@ use std::str::FromStr;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::field::{MadeGuest, unchangeable};
-use holdfast_protocol::desired::{DesiredDocument, DesiredGuest};
-use holdfast_protocol::generation::{self, Generation, GenerationError, JUMP_MAX, Numbered, Offer};
+use holdfast_protocol::desired::{Desired, DesiredDocument, DesiredGuest};
+use holdfast_protocol::generation::{
+    self, ContentHash, Generation, GenerationError, JUMP_MAX, Numbered, Offer,
+};
+use holdfast_protocol::operator::DesiredVersion;
 use holdfast_protocol::report::{GuestReport, GuestStatus, Sections};
 
 /// What the operator saw before they wrote: `If-Match: "7"`, and `"0"` where there was nothing.
@@ -106,7 +109,33 @@ impl PutError {
     }
 }
 
-/// Judges an offered document.
+/// Judges an offered document by every rule: against the newest one, and by what its host last said.
+///
+/// # Errors
+/// [`PutError`]; the current document stays.
+pub fn judge_document(
+    current: Option<&DesiredVersion>,
+    held: Generation,
+    (seen, offered): (IfMatch, &Desired),
+    delivered: &Sections,
+) -> Result<Offer, PutError> {
+    let offer = judge_put(current.map(numbered), held, seen, offered.numbered())?;
+    if offer == Offer::Newer {
+        // One that was taken once is read again; were it damaged, nothing is known of what it said.
+        let was = current.and_then(|version| Desired::parse(version.document.as_bytes()).ok());
+        judge_guests(was.as_ref().map(Desired::document), offered.document(), delivered)?;
+    }
+    Ok(offer)
+}
+
+/// The content hash is written by us; were it damaged, the comparison would see two different documents, which is the
+/// safe side.
+fn numbered(version: &DesiredVersion) -> Numbered {
+    let content = version.content.parse().unwrap_or_else(|_| ContentHash::of(version.content.as_bytes()));
+    Numbered { generation: version.generation, content }
+}
+
+/// Judges the number of an offered document.
 ///
 /// # Errors
 /// [`PutError`]; the current document stays.
@@ -222,7 +251,6 @@ pub fn judge_delivery(wanted: Generation, held: Generation, refused: Option<Gene
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdfast_protocol::generation::ContentHash;
 
     fn numbered(generation: u64, content: &str) -> Numbered {
         Numbered { generation: Generation::new(generation), content: ContentHash::of(content.as_bytes()) }

@@ -25,6 +25,18 @@ kinds! {
     AgentFarewell = "agent_farewell"
     /// The audit of a host does not continue from what was seen of it.
     AuditChainBroken = "audit_chain_broken"
+    /// An operator added a customer.
+    CustomerAdded = "customer_added"
+    /// An operator changed a customer.
+    CustomerChanged = "customer_changed"
+    /// An operator removed a customer.
+    CustomerRemoved = "customer_removed"
+    /// A change of the hub's CA was begun.
+    CaChangeBegun = "ca_change_begun"
+    /// A change of the hub's CA was finished: certificates of the CA that it left are not accepted any more.
+    CaChangeFinished = "ca_change_finished"
+    /// A change of the hub's CA was taken back.
+    CaChangeTakenBack = "ca_change_taken_back"
     /// An operator put a desired document.
     DesiredChanged = "desired_changed"
     /// The agent would not take a desired document.
@@ -43,6 +55,8 @@ kinds! {
     HostEnrolled = "host_enrolled"
     /// A new machine took the place of a lost one.
     HostRestored = "host_restored"
+    /// A host shows a later certificate than the hub wrote down: the hub was restored from a backup.
+    HostAhead = "host_ahead"
     /// Two held one identity.
     HostFrozen = "host_frozen"
     /// A condition lasted beyond its grace.
@@ -73,6 +87,8 @@ kinds! {
     JobCancelled = "job_cancelled"
     /// A signed job came to nothing.
     JobFailed = "job_failed"
+    /// A customer objects to a signed job, or an operator does for them.
+    JobObjected = "job_objected"
     /// An operator left a signed job for a host.
     JobQueued = "job_queued"
     /// A host would not take a signed job.
@@ -107,14 +123,32 @@ kinds! {
     ReleasePut = "release_put"
     /// An operator took such an invite's order back.
     RestoreWithdrawn = "restore_withdrawn"
-    /// A customer could not be notified of a read.
+    /// A customer could not be notified of a read or a job.
     NoticeGivenUp = "notice_given_up"
-    /// A customer was notified of a read.
+    /// A customer was notified of a read or a job.
     NoticeSent = "notice_sent"
     /// An operator was made.
     OperatorAdded = "operator_added"
     /// An operator was removed.
     OperatorRevoked = "operator_revoked"
+    /// Somebody made a token for a machine.
+    TokenCreated = "token_created"
+    /// A token got another secret.
+    TokenRotated = "token_rotated"
+    /// All secrets of a token ended.
+    TokenRevoked = "token_revoked"
+    /// A person signed in.
+    SignedIn = "signed_in"
+    /// Sign-ins were refused.
+    SignInRefused = "sign_in_refused"
+    /// A sign-in link was made.
+    SignInLinkMade = "sign_in_link_made"
+    /// A session was ended before its time.
+    SessionEnded = "session_ended"
+    /// A password was set.
+    PasswordSet = "password_set"
+    /// An authenticator was put into use, with new recovery codes.
+    AuthenticatorSet = "authenticator_set"
     /// An operator ordered something from a host.
     WorkOrdered = "work_ordered"
     /// An operator asked for an order to be taken back.

@@ -16,11 +16,16 @@
 //! | [`merge`] | whether a report replaces, changes or misses the stored one |
 //! | [`job_queue`] | whether a signed job is accepted, and how its reports are logged |
 //! | [`escrow_notice`] | recipients of notices |
+//! | [`part_view`] | parts of a document as desired, reported and last applied |
+//! | [`presence`] | since when some hub hears hosts |
 //! | [`readmission`] | the decision to readmit a revoked host |
 //! | [`release`] | whether a signed release is kept |
 //! | [`release_offer`] | whether a release may be offered to a host |
 //! | [`retry`] | when a failed delivery is tried again |
 //! | [`rollout`] | which hosts of a rollout are offered a release, and when the next wave opens |
+//! | [`state_retention`] | which kept snapshots of state stay |
+//! | [`state_snapshot`] | one host of a snapshot of state |
+//! | [`sign_in`] | passwords, one-time codes, and how long sessions live |
 //! | [`summary`] | the part of a report that the host list shows |
 //! | [`usage`] | what is kept of the use of hosts and guests |
 //! | [`work_order`] | the states of work orders, and their bounds |
@@ -38,15 +43,21 @@ pub mod event;
 pub mod host;
 pub mod identity;
 pub mod image_approval;
+pub mod job_notice;
 pub mod job_queue;
 pub mod known_origins;
 pub mod merge;
+pub mod part_view;
+pub mod presence;
 pub mod readmission;
 pub mod release;
 pub mod release_offer;
 pub mod restore_certificate;
 pub mod retry;
 pub mod rollout;
+pub mod sign_in;
+pub mod state_retention;
+pub mod state_snapshot;
 pub mod summary;
 pub mod usage;
 pub mod work_order;

@@ -140,6 +140,7 @@ mod tests {
             configuration_as_of: None,
             wanted: None,
             size: None,
+            limits: None,
             address: None,
             address_filter: None,
             levels: None,

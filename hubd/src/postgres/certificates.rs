@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::columns::{Id, Text, Time};
 use super::image_approvals;
-use super::sql::{self, OptionalExtension as _, params};
+use super::sql::{self, Connection, OptionalExtension as _, params};
 use super::writer::Tx;
 use crate::authority::Issued;
 use crate::store::{CertificateRecord, POLL_WITHOUT_DOCUMENT_S};
@@ -20,6 +20,34 @@ pub(super) fn name_is_taken(tx: &Tx<'_>, name: &HostName) -> sql::Result<bool> {
 pub(super) fn key_is_anothers(tx: &Tx<'_>, key: [u8; 32], host: Option<i64>) -> sql::Result<bool> {
     tx.prepare_cached("SELECT 1 FROM certificates WHERE spki = $1 AND host IS DISTINCT FROM $2")?
         .exists(params![key, host])
+}
+
+/// The host whose latest key this is: the key of a certificate that it uses, or was given and has not used yet. A revoked
+/// or frozen host is none: its key may have been stolen.
+pub(super) fn holder(connection: &Connection, key: [u8; 32]) -> sql::Result<Option<KeyHolder>> {
+    let sql = "SELECT number, id, name, issued_generation FROM certificates JOIN hosts ON number = host
+               WHERE spki = $1 AND status = 'active' AND generation >= used_generation
+               ORDER BY generation DESC LIMIT 1";
+    connection
+        .prepare_cached(sql)?
+        .query_row(params![key], |row| {
+            Ok(KeyHolder {
+                number: row.get("number")?,
+                id: HostId::new(row.get::<_, Id>("id")?.0),
+                name: row.get::<_, Text<_>>("name")?.0,
+                issued: row.get("issued_generation")?,
+            })
+        })
+        .optional()
+}
+
+/// A host that is known by its key.
+pub(super) struct KeyHolder {
+    pub number: i64,
+    pub id: HostId,
+    pub name: HostName,
+    /// The newest certificate issued.
+    pub issued: u32,
 }
 
 /// Writes a new host; its first certificate follows in the same transaction.

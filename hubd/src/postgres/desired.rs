@@ -1,8 +1,8 @@
 //! Desired documents: history and compare-and-set.
 
 use async_trait::async_trait;
-use holdfast_protocol::desired::{Desired, Reason};
-use holdfast_protocol::generation::{ContentHash, Generation, Numbered, Offer};
+use holdfast_protocol::desired::Reason;
+use holdfast_protocol::generation::{Generation, Offer};
 use holdfast_protocol::id::OperatorName;
 use holdfast_protocol::operator::{DesiredVersion, HostState};
 
@@ -12,7 +12,7 @@ use super::host_row::{find, report, sections};
 use super::sql::{self, Connection, Error, FromColumn, OptionalExtension as _, Row, ValueRef, params};
 use super::writer::Tx;
 use super::{Failed, Postgres};
-use crate::domain::desired::{PutError, judge_guests, judge_put};
+use crate::domain::desired::{PutError, judge_document};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::host::HostRef;
 use crate::store::{By, DesiredDocuments, Put, PutDone, StoreError, WriteError};
@@ -89,18 +89,14 @@ pub(super) fn put_document(tx: &Tx<'_>, by: &By, put: &Put) -> Result<Option<Put
     }
     let current = newest(tx, record.number)?;
     let held = record.view.held;
-    match judge_put(current.as_ref().and_then(numbered), held, put.seen, put.desired.numbered()) {
+    let delivered = sections(report(tx, record.number)?)?;
+    match judge_document(current.as_ref(), held, (put.seen, &put.desired), &delivered) {
         Err(error) => return Err(Failed::Refused(error)),
         Ok(Offer::Held) => {
             return Ok(current.map(|version| PutDone { host: record.view.id, version }));
         }
         Ok(Offer::Newer) => {}
     }
-    // One that was taken once is read again; were it damaged, nothing is known of what it said.
-    let was = current.as_ref().and_then(|version| Desired::parse(version.document.as_bytes()).ok());
-    let told = sections(report(tx, record.number)?)?;
-    judge_guests(was.as_ref().map(Desired::document), put.desired.document(), &told)
-        .map_err(Failed::Refused)?;
     let version = version(by, put);
     insert(tx, record.number, &version, put)?;
     let event = NewEvent {
@@ -118,13 +114,6 @@ pub(super) fn put_document(tx: &Tx<'_>, by: &By, put: &Put) -> Result<Option<Put
     };
     emit(tx, &event)?;
     Ok(Some(PutDone { host: record.view.id, version }))
-}
-
-/// The content hash is written by us; were it damaged, the comparison would see two different documents, which is the
-/// safe side.
-fn numbered(version: &DesiredVersion) -> Option<Numbered> {
-    let content = version.content.parse().unwrap_or_else(|_| ContentHash::of(version.content.as_bytes()));
-    Some(Numbered { generation: version.generation, content })
 }
 
 fn version(by: &By, put: &Put) -> DesiredVersion {

@@ -1,10 +1,12 @@
 //! The event log, written in the transaction of its change.
 
 use async_trait::async_trait;
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::id::{CorrelationId, CustomerId, GuestUid, HostId};
 use holdfast_protocol::operator::EventView;
 
 use super::Postgres;
+use super::access::{ScopeColumns, has_labels};
 use super::columns::{Id, Text, Time};
 use super::sql::{self, Connection, OptionalExtension as _, Row, params};
 use super::writer::Tx;
@@ -19,6 +21,11 @@ pub(super) struct EventGuest {
 }
 
 impl EventGuest {
+    /// A guest whose customer is known.
+    pub(super) const fn of(uid: GuestUid, customer: Option<CustomerId>) -> Self {
+        Self { uid, customer }
+    }
+
     /// With the customer that the host's newest document names, or else the last report that named the guest.
     pub(super) fn find(connection: &Connection, host: HostId, uid: GuestUid) -> sql::Result<Self> {
         let sql = "SELECT coalesce(
@@ -43,8 +50,7 @@ pub(super) fn emit(tx: &Tx<'_>, event: &NewEvent) -> sql::Result<()> {
 
 /// The same, with the guest that it is about.
 pub(super) fn emit_of(tx: &Tx<'_>, event: &NewEvent, guest: Option<&EventGuest>) -> sql::Result<()> {
-    let sql =
-        "INSERT INTO events (at, kind, host, actor, correlation, message) VALUES ($1, $2, $3, $4, $5, $6)";
+    let sql = "INSERT INTO events (at, kind, host, actor, correlation, message, customer) VALUES ($1, $2, $3, $4, $5, $6, $7)";
     tx.prepare_cached(sql)?.execute(params![
         Time(event.at),
         event.kind.as_str(),
@@ -52,6 +58,7 @@ pub(super) fn emit_of(tx: &Tx<'_>, event: &NewEvent, guest: Option<&EventGuest>)
         event.actor.as_ref().map(|actor| actor.as_str()),
         Id(event.correlation.uuid()),
         event.message,
+        guest.and_then(|guest| guest.customer.as_ref()).map(CustomerId::as_str),
     ])?;
     tx.mark_emitted();
     tracing::info!(
@@ -80,13 +87,25 @@ pub(super) fn read(row: &Row<'_>) -> sql::Result<EventView> {
 
 #[async_trait]
 impl Events for Postgres {
-    async fn events(&self, filter: EventFilter, limit: u32) -> Result<Vec<EventView>, StoreError> {
+    async fn events_within(
+        &self,
+        scope: AccessScope,
+        filter: EventFilter,
+        limit: u32,
+    ) -> Result<Vec<EventView>, StoreError> {
         self.read("list events", move |connection| {
+            let ScopeColumns { labels, customer } = ScopeColumns::of(&scope)?;
             let before = filter.before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
             let host = filter.host.map(|host| Id(host.uuid()));
-            let sql = "SELECT number, at, kind, host, actor, message, correlation FROM events
-                       WHERE number < $1 AND ($2::bytea IS NULL OR host = $2) ORDER BY number DESC LIMIT $3";
-            connection.prepare_cached(sql)?.query_map(params![before, host, limit], read)?.collect()
+            let sql = format!(
+                "SELECT number, at, kind, host, actor, message, correlation FROM events
+                 WHERE number < $1 AND ($2::bytea IS NULL OR host = $2) AND ($4::text IS NULL OR customer = $4)
+                     AND ($5::text IS NULL OR EXISTS (SELECT 1 FROM hosts WHERE hosts.id = events.host AND {}))
+                 ORDER BY number DESC LIMIT $3",
+                has_labels("$5")
+            );
+            let parameters = params![before, host, limit, customer, labels];
+            connection.prepare_cached(&sql)?.query_map(parameters, read)?.collect()
         })
         .await
     }

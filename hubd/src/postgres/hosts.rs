@@ -2,12 +2,14 @@
 
 use alerts::{Scope, Signal};
 use async_trait::async_trait;
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::operator::{HostDetail, HostState, HostView};
 use holdfast_protocol::report::GuestReport;
 use jiff::Timestamp;
 use std::sync::Arc;
 
+use super::access::{ScopeColumns, has_labels};
 use super::alerts::{Moment, decide, maintenance_until};
 use super::events::emit;
 use super::host_row::{COLUMNS, find, read, report, sections};
@@ -18,47 +20,62 @@ use crate::domain::host::HostRef;
 use crate::store::{By, HostRecord, Hosts, StoreError, WriteError};
 
 /// Maintenance is a row of the alert engine.
-fn complete(connection: &Connection, mut record: HostRecord, now: Timestamp) -> sql::Result<HostRecord> {
+pub(super) fn complete(
+    connection: &Connection,
+    mut record: HostRecord,
+    now: Timestamp,
+) -> sql::Result<HostRecord> {
     record.view.maintenance_until = maintenance_until(connection, record.view.id, now)?;
     Ok(record)
 }
 
 #[async_trait]
 impl Hosts for Postgres {
-    async fn hosts(
+    async fn hosts_within(
         &self,
+        scope: AccessScope,
         after: Option<(HostName, i64)>,
         limit: u32,
         now: Timestamp,
     ) -> Result<Vec<HostRecord>, StoreError> {
         self.read("list hosts", move |connection| {
+            let ScopeColumns { labels, customer } = ScopeColumns::of(&scope)?;
             let sql = format!(
-                "SELECT {COLUMNS} FROM hosts WHERE (name, number) > ($1, $2) ORDER BY name, number LIMIT $3"
+                "SELECT {COLUMNS} FROM hosts WHERE (name, number) > ($1, $2) AND $4::text IS NULL AND {}
+                 ORDER BY name, number LIMIT $3",
+                has_labels("$5")
             );
             let (name, number) = after.as_ref().map_or(("", 0), |(name, number)| (name.as_str(), *number));
             let statement = connection.prepare_cached(&sql)?;
-            let records = statement.query_map(params![name, number, limit], read)?;
+            let records = statement.query_map(params![name, number, limit, customer, labels], read)?;
             records.map(|record| complete(connection, record?, now)).collect()
         })
         .await
     }
 
-    async fn reported_guests(
+    async fn reported_guests_within(
         &self,
+        scope: AccessScope,
         after: Option<(HostName, i64)>,
         limit: u32,
         now: Timestamp,
     ) -> Result<Vec<(HostRecord, Vec<GuestReport>)>, StoreError> {
         let action = "list guests";
+        let narrowing = scope.clone();
         let rows = self
             .read(action, move |connection| {
+                let ScopeColumns { labels, customer } = ScopeColumns::of(&narrowing)?;
                 let sql = format!(
                     "SELECT {COLUMNS}, (SELECT guests FROM reports WHERE reports.host = hosts.number) AS reported
-                    FROM hosts WHERE (name, number) > ($1, $2) AND status <> 'revoked' ORDER BY name, number LIMIT $3"
+                    FROM hosts WHERE (name, number) > ($1, $2) AND status <> 'revoked' AND {}
+                        AND ($4::text IS NULL OR EXISTS (SELECT 1 FROM reports WHERE reports.host = hosts.number
+                            AND stored_json(reports.guests) @> jsonb_build_array(jsonb_build_object('customer', $4::text))))
+                    ORDER BY name, number LIMIT $3",
+                    has_labels("$5")
                 );
                 let (name, number) = after.as_ref().map_or(("", 0), |(name, number)| (name.as_str(), *number));
                 let statement = connection.prepare_cached(&sql)?;
-                let rows = statement.query_map(params![name, number, limit], |row| {
+                let rows = statement.query_map(params![name, number, limit, customer, labels], |row| {
                     Ok((read(row)?, row.get::<_, Option<String>>("reported")?))
                 })?;
                 let rows = rows.map(|row| {
@@ -71,7 +88,11 @@ impl Hosts for Postgres {
         let parsed = rows.into_iter().map(|(record, text)| {
             let guests: Option<Vec<GuestReport>> =
                 text.map(|text| serde_json::from_str(&text)).transpose()?;
-            Ok((record, guests.unwrap_or_default()))
+            let mut guests = guests.unwrap_or_default();
+            if let AccessScope::Customer { customer } = &scope {
+                guests.retain(|guest| guest.customer.as_ref() == Some(customer));
+            }
+            Ok((record, guests))
         });
         let parsed: Result<Vec<_>, serde_json::Error> = parsed.collect();
         parsed.map_err(|source| StoreError::Damaged { action, source: Arc::new(source) })

@@ -12,7 +12,7 @@ use super::sql::params;
 use super::{Failed, Postgres};
 use crate::domain::deadman::Liveness;
 use crate::domain::event::{EventKind, NewEvent};
-use crate::store::{Contacts, HostContact, LastContact, StoreError};
+use crate::store::{Contacts, HostContact, LastContact, StoreError, Term, duty::DeadMansSwitch};
 
 #[async_trait]
 impl Contacts for Postgres {
@@ -48,12 +48,13 @@ impl Contacts for Postgres {
 
     async fn write_down(
         &self,
+        term: &Term<DeadMansSwitch>,
         worse: Vec<(HostContact, Liveness)>,
         at: Timestamp,
         correlation: CorrelationId,
     ) -> Result<(), StoreError> {
         let context = self.alerts.clone();
-        let written = self.write("write down who is silent", move |tx| {
+        let written = self.write_fenced(term.fence(), "write down who is silent", move |tx| {
             for (silence, liveness) in &worse {
                 let word = match liveness {
                     Liveness::Online => "online",

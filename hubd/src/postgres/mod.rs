@@ -8,26 +8,34 @@
 //!                └─► those with news ─┐
 //! request ─► bounded queue ─► writer thread: BEGIN · lock · job · job · … · COMMIT ─► every answer
 //! request ─► reader (one of four sessions, sees the last commit)
+//! change of any hub ─► follower (once a second) ─► held check-ins and tasks of this hub
 //! ```
 //!
 //! Writers of all hubs on one database take turns by a lock that ends with the transaction, so no rule sees a half-done
 //! change of another and no transaction is lost to a conflict (`docs/adr/0113`). Deliberately absent: policy, and memory of
 //! hosts between requests. Which SQL belongs to which thing is one file each.
 
+mod access;
 mod alerts;
+mod announce;
 mod audit_heads;
 mod authenticated_host;
 mod certificates;
 mod checkin;
 mod columns;
 mod contacts;
+mod customers;
 mod desired;
 mod enrollment_requests;
 mod epochs;
 mod escrow;
 mod escrow_notices;
 mod events;
+mod fence;
+mod follower;
 mod guest_audit;
+mod guest_jobs;
+mod host_certificates;
 mod host_labels;
 mod host_row;
 mod hosts;
@@ -35,7 +43,10 @@ mod idempotency;
 mod image_approvals;
 mod invites;
 mod jobs;
+mod leases;
 mod liveness;
+mod machine_tokens;
+mod objections;
 mod operators;
 mod prune;
 mod readers;
@@ -43,37 +54,49 @@ mod readmission;
 mod release_offers;
 mod releases;
 mod renewal;
+mod replicas;
 mod restore_certificates;
 mod restore_orders;
 mod restores;
 mod rollouts;
 mod schema;
 mod server;
+mod sessions;
+mod sign_in;
 mod sql;
+mod state_snapshots;
 mod tls;
+mod transfer;
 mod tunnel_orders;
 mod usage;
 mod webhook;
 mod work_orders;
 mod writer;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tokio::sync::{mpsc, watch};
 
+pub use schema::known as schema_number;
 pub use schema::{MigrateError, Migrated, SchemaError};
 pub use server::{ConnectError, DatabaseUrl, DatabaseUrlError, Server};
+pub use transfer::{PostgresImport, PostgresSnapshot, empty_database, snapshot};
 
+use announce::Announcer;
 use contacts::Contact;
+use follower::FollowerOutputs;
 use readers::Readers;
 use writer::Job;
 
 use crate::domain::alerting::AlertContext;
-use crate::store::{SharedStore, Store, StoreError, WriterThread};
+use crate::store::{ChangedHosts, SharedStore, Store, StoreError, WriterThread};
 
 /// Requests that may wait for a thread. Each holds at most one report (1 MiB), mostly some kilobytes.
 const QUEUE_MAX: usize = 1024;
+
+/// Looks of the follower that may wait for the task that wakes check-ins.
+const LOOKS_MAX: usize = 16;
 
 /// The hub's database at a server.
 pub struct Postgres {
@@ -84,6 +107,10 @@ pub struct Postgres {
     alerts: AlertContext,
     /// Counts commits that wrote an event.
     events: watch::Receiver<u64>,
+    /// What the follower tells, until a task takes it.
+    changed: Mutex<Option<ChangedHosts>>,
+    /// The follower ends when this does.
+    _followed: Arc<()>,
 }
 
 /// Why the closure of a write ended without a value.
@@ -109,7 +136,9 @@ impl<E> From<serde_json::Error> for Failed<E> {
 /// Who works on a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Users {
-    /// One hub that serves. A second one is refused: what must happen once would happen twice.
+    /// A hub that serves, with others beside it.
+    Hub,
+    /// A command during which no hub may serve.
     One,
     /// A command that writes a row or two, also while a hub serves.
     Several,
@@ -123,11 +152,13 @@ pub enum OpenError {
     #[error(transparent)]
     Schema(#[from] SchemaError),
     #[error(
-        "another hub serves on {0}, and this one was not started: several hubs on one database are not possible yet"
+        "a hub serves on {0}, or a command works on all of it, and nothing was done: stop it, or wait for its end"
     )]
     Served(String),
     #[error("the lock of the hub that serves cannot be taken")]
     Lock(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("the newest change in the database cannot be read")]
+    Position(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The system gives no thread.
     #[error("a thread for the database cannot be started")]
     Thread(#[source] std::io::Error),
@@ -151,13 +182,28 @@ impl Postgres {
         let readers = Readers::new(server.clone());
         let (writer, jobs) = mpsc::channel(QUEUE_MAX);
         let (contacts, heard) = mpsc::channel(QUEUE_MAX);
-        let (announce, events) = watch::channel(0);
-        let threads = [
-            writer::start(server.clone(), users, session, jobs, announce).map_err(OpenError::Thread)?,
-            contacts::start(server.clone(), heard).map_err(OpenError::Thread)?,
-        ];
-        let store = Arc::new(Self { writer, contacts, readers, alerts, events });
-        Ok((store, WriterThread::new(threads.into())))
+        let (here, events) = watch::channel(0);
+        let (here, followed) = (Arc::new(here), Arc::new(()));
+        let mut announce = Announcer { here: Arc::clone(&here), others: None };
+        let (mut threads, mut changed) = (Vec::new(), None);
+        if users == Users::Hub {
+            let seen = follower::position(&session, &alerts)
+                .map_err(|error| OpenError::Position(Box::new(error)))?;
+            let (others, due) = std::sync::mpsc::sync_channel(1);
+            announce.others = Some(others);
+            threads.push(announce::start(server.clone(), due).map_err(OpenError::Thread)?);
+            let (hosts, taken) = mpsc::channel(LOOKS_MAX);
+            changed = Some(taken);
+            let tells = FollowerOutputs { changed: hosts, events: here, alerts: alerts.clone() };
+            let wanted = Arc::downgrade(&followed);
+            threads.push(follower::start(server.clone(), seen, tells, wanted).map_err(OpenError::Thread)?);
+        }
+        threads
+            .push(writer::start(server.clone(), users, session, jobs, announce).map_err(OpenError::Thread)?);
+        threads.push(contacts::start(server.clone(), heard).map_err(OpenError::Thread)?);
+        let changed = Mutex::new(changed);
+        let store = Self { writer, contacts, readers, alerts, events, changed, _followed: followed };
+        Ok((Arc::new(store), WriterThread::new(threads)))
     }
 }
 

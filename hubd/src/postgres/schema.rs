@@ -101,7 +101,8 @@ pub struct Migrated {
 }
 
 /// The newest schema that this hub knows.
-fn known() -> u32 {
+#[must_use]
+pub fn known() -> u32 {
     u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
 }
 

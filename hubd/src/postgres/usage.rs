@@ -11,7 +11,7 @@ use super::sql::{self, Connection, Error, OptionalExtension as _, Row, params};
 use super::writer::Tx;
 use super::{Failed, Postgres};
 use crate::domain::usage::{RowError, StepRow, UsageRow, accept, rolled_up, series};
-use crate::store::{SAMPLE_OLD, StoreError, THINNED_S, Thinned, Usage, UsageQuery};
+use crate::store::{SAMPLE_OLD, StoreError, THINNED_S, Term, Thinned, Usage, UsageQuery, duty};
 
 const fn number(span: UsageSpan) -> u8 {
     match span {
@@ -120,8 +120,8 @@ impl Usage for Postgres {
         self.read("read the size of kept use", size).await
     }
 
-    async fn thin_usage(&self, bytes_max: u64) -> Result<Thinned, StoreError> {
-        let thinned = self.write("thin kept use", move |tx| {
+    async fn thin_usage(&self, term: &Term<duty::Upkeep>, bytes_max: u64) -> Result<Thinned, StoreError> {
+        let thinned = self.write_fenced(term.fence(), "thin kept use", move |tx| {
             let thinned = if size(tx)? > bytes_max { thin(tx)? } else { Thinned::Nothing };
             Ok::<_, Failed<std::convert::Infallible>>(thinned)
         });

@@ -6,7 +6,7 @@ use holdfast_protocol::id::CorrelationId;
 use super::columns::Id;
 use super::sql::OptionalExtension as _;
 use super::{Failed, Postgres, events};
-use crate::store::{Outgoing, StoreError, WebhookQueue};
+use crate::store::{Outgoing, StoreError, Term, WebhookQueue, duty::Webhook};
 
 #[async_trait]
 impl WebhookQueue for Postgres {
@@ -24,9 +24,9 @@ impl WebhookQueue for Postgres {
         .await
     }
 
-    async fn passed_on(&self, number: u64) -> Result<(), StoreError> {
+    async fn passed_on(&self, term: &Term<Webhook>, number: u64) -> Result<(), StoreError> {
         let action = "write down what was forwarded";
-        let written = self.write(action, move |tx| {
+        let written = self.write_fenced(term.fence(), action, move |tx| {
             let number = i64::try_from(number).unwrap_or(i64::MAX);
             tx.prepare_cached("UPDATE webhook SET passed = greatest(passed, $1)")?.execute([number])?;
             Ok::<_, Failed<std::convert::Infallible>>(())
@@ -34,8 +34,8 @@ impl WebhookQueue for Postgres {
         written.await.map_err(StoreError::from)
     }
 
-    async fn pass_over_all(&self) -> Result<(), StoreError> {
-        let written = self.write("pass over old events", |tx| {
+    async fn pass_over_all(&self, term: &Term<Webhook>) -> Result<(), StoreError> {
+        let written = self.write_fenced(term.fence(), "pass over old events", |tx| {
             let sql = "UPDATE webhook SET passed = (SELECT coalesce(max(number), 0) FROM events)";
             tx.prepare_cached(sql)?.execute([])?;
             Ok::<_, Failed<std::convert::Infallible>>(())

@@ -24,7 +24,7 @@ use crate::domain::work_order::{
     TEXTS_PER_HOST_MAX, WorkOrderError,
 };
 use crate::store::{
-    By, Checkin, NewWorkOrder, StoreError, WorkOrderDone, WorkOrderFilter, WorkOrders, WriteError,
+    By, Checkin, NewWorkOrder, StoreError, Term, WorkOrderDone, WorkOrderFilter, WorkOrders, WriteError, duty,
 };
 
 struct StateColumn(WorkOrderState);
@@ -275,9 +275,14 @@ impl WorkOrders for Postgres {
         .await
     }
 
-    async fn expire_work_orders(&self, now: Timestamp, correlation: CorrelationId) -> Result<(), StoreError> {
+    async fn expire_work_orders(
+        &self,
+        term: &Term<duty::WorkOrders>,
+        now: Timestamp,
+        correlation: CorrelationId,
+    ) -> Result<(), StoreError> {
         let over = now.checked_sub(EXPIRY_MARGIN).unwrap_or(Timestamp::MIN);
-        let expired = self.write("expire work orders", move |tx| {
+        let expired = self.write_fenced(term.fence(), "expire work orders", move |tx| {
             let sql = format!(
                 "SELECT {COLUMNS}, (SELECT hosts.id FROM hosts WHERE hosts.number = work_orders.host) AS host_id
                  FROM work_orders WHERE state = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT 200"

@@ -11,12 +11,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
+use super::announce::Announcer;
 use super::server::Server;
 use super::sql::{self, Connection};
-use super::{Failed, Postgres, Users};
-use crate::store::{StoreError, WriteError};
+use super::{Failed, Postgres, Users, fence};
+use crate::store::{Fence, StoreError, WriteError};
 
 /// Jobs that share a commit at most. The server keeps the savepoints of 64 at hand; more would slow every reader.
 const BATCH_MAX: usize = 64;
@@ -27,8 +28,11 @@ pub(super) const PLACE_WAIT: Duration = Duration::from_secs(5);
 /// Writers take turns: this lock is the transaction's and ends with it. The number is `hfhb` as ASCII.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock(1751541858)";
 
-/// The lock of the one hub that serves, held by the writer's session. The number is `hfhd` as ASCII.
-const SERVE: &str = "SELECT pg_try_advisory_lock(1751541860)";
+/// Hubs that serve share a lock, held by the writer's session. The number is `hfhd` as ASCII.
+const SERVE: &str = "SELECT pg_try_advisory_lock_shared(1751541860)";
+
+/// The same lock, where no hub may serve meanwhile.
+const BE_ALONE: &str = "SELECT pg_try_advisory_lock(1751541860)";
 
 const SERVE_POLL: Duration = Duration::from_millis(100);
 
@@ -63,6 +67,8 @@ pub(super) trait Job: Send {
 
 struct Work<F, T, E> {
     action: &'static str,
+    /// What must hold, where the work is an effect of a duty.
+    fence: Option<Fence>,
     work: Option<F>,
     result: Option<Result<T, WriteError<E>>>,
     reply: oneshot::Sender<Result<T, WriteError<E>>>,
@@ -76,6 +82,12 @@ where
 {
     fn run(&mut self, tx: &Tx<'_>) -> sql::Result<()> {
         let Some(work) = self.work.take() else { return Ok(()) };
+        if let Some(fence) = self.fence
+            && !fence::holds(tx, fence)?
+        {
+            self.result = Some(Err(StoreError::TermOver(fence.duty).into()));
+            return Ok(());
+        }
         tx.execute_batch("SAVEPOINT job")?;
         let failed = match work(tx) {
             Ok(value) => {
@@ -120,8 +132,38 @@ impl Postgres {
         T: Send + 'static,
         E: Send + 'static,
     {
+        self.hand_over(action, None, work).await
+    }
+
+    /// The same for an effect of a duty: nothing is written where the term is over.
+    ///
+    /// All writers take turns, so the transaction of this effect has ended before another hub takes the lease, or sees
+    /// what it wrote.
+    pub(super) async fn write_fenced<T, E>(
+        &self,
+        fence: Fence,
+        action: &'static str,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, Failed<E>> + Send + 'static,
+    ) -> Result<T, WriteError<E>>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        self.hand_over(action, Some(fence), work).await
+    }
+
+    async fn hand_over<T, E>(
+        &self,
+        action: &'static str,
+        fence: Option<Fence>,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, Failed<E>> + Send + 'static,
+    ) -> Result<T, WriteError<E>>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+    {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Work { action, work: Some(work), result: None, reply });
+        let job = Box::new(Work { action, fence, work: Some(work), result: None, reply });
         match tokio::time::timeout(PLACE_WAIT, self.writer.reserve()).await {
             Err(_) => return Err(StoreError::Busy.into()),
             Ok(Err(_)) => return Err(StoreError::Stopped.into()),
@@ -131,12 +173,13 @@ impl Postgres {
     }
 }
 
-/// Whether the session may write: it is the only one of a hub that serves, or its users are several. The lock is the
-/// session's own, so a writer that lost its session writes nothing before it has the lock again.
+/// Whether the session may write. The lock is the session's own, so a writer that lost its session writes nothing before it
+/// has the lock again.
 pub(super) fn serves(session: &Connection, users: Users) -> sql::Result<bool> {
     match users {
         Users::Several => Ok(true),
-        Users::One => session.query_row(SERVE, [], |row| row.get(0)),
+        Users::Hub => session.query_row(SERVE, [], |row| row.get(0)),
+        Users::One => session.query_row(BE_ALONE, [], |row| row.get(0)),
     }
 }
 
@@ -145,7 +188,7 @@ pub(super) fn start(
     users: Users,
     session: Connection,
     inbox: mpsc::Receiver<Box<dyn Job>>,
-    announce: watch::Sender<u64>,
+    announce: Announcer,
 ) -> std::io::Result<JoinHandle<()>> {
     let writer = Writer { server, users, session: Some(session), inbox, announce };
     std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || writer.run())
@@ -157,7 +200,7 @@ struct Writer {
     users: Users,
     session: Option<Connection>,
     inbox: mpsc::Receiver<Box<dyn Job>>,
-    announce: watch::Sender<u64>,
+    announce: Announcer,
 }
 
 impl Writer {
@@ -175,7 +218,7 @@ impl Writer {
                 job.answer(committed.clone());
             }
             if emitted.get() && committed.is_ok() {
-                self.announce.send_modify(|count| *count += 1);
+                self.announce.committed();
             }
         }
     }
@@ -224,6 +267,6 @@ impl Writer {
             // The server may not have noticed yet that the session before is gone.
             std::thread::sleep(SERVE_POLL);
         }
-        Err(sql::Error::unconnected("another hub serves on this database"))
+        Err(sql::Error::unconnected("the lock of those who serve on this database is taken"))
     }
 }

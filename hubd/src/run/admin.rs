@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use held_files::atomic_file::{self, FileError, Readers};
+use holdfast_protocol::access::{AccessScope, Grant, GrantError};
 use holdfast_protocol::id::{CorrelationId, IdError, OperatorName};
 use holdfast_protocol::operator::Role;
 use holdfast_protocol::secret::Secret;
@@ -41,6 +42,9 @@ pub enum AdminError {
     /// Our own mistake.
     #[error("the first admin's name is not a name")]
     Name(#[source] IdError),
+    /// Our own mistake.
+    #[error("the first admin's role and scope do not go together")]
+    Grant(#[source] GrantError),
     /// The clock is beyond what can be written.
     #[error("the clock is beyond what can be written: set it")]
     Time,
@@ -72,7 +76,7 @@ pub(super) async fn first_admin(
     atomic_file::write(&path, line.as_bytes(), Readers::Owner).map_err(AdminError::File)?;
     let admin = NewOperator {
         name: "admin".parse::<OperatorName>().map_err(AdminError::Name)?,
-        role: Role::Admin,
+        grant: Grant::new(Role::Admin, AccessScope::Everything {}).map_err(AdminError::Grant)?,
         token: token.hash(),
         expires_at: now.checked_add(TOKEN_LIFE).map_err(|_| AdminError::Time)?,
         at: now,

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use self::admission::Admission;
 pub use admission::{AdmittedConnection, STRANGERS_MAX};
 pub use peer::presented;
-pub use tls::{TlsError, server_config};
+pub use tls::{HostVerifier, TlsError, server_config};
 
 /// A handshake costs half a millisecond; a peer that takes longer than this, or to begin, is not one.
 const HANDSHAKE_WAIT: Duration = Duration::from_secs(10);

@@ -3,11 +3,13 @@
 //! A certificate of another CA, or one that ended, fails the handshake. What a good certificate is worth is judged at
 //! every request, by the store.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ResolvesServerCert, VerifierBuilderError, WebPkiClientVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
 
 /// Why there are no TLS settings.
 #[derive(Debug, thiserror::Error)]
@@ -23,20 +25,97 @@ pub enum TlsError {
     Version(#[source] rustls::Error),
 }
 
+/// The verifier of hosts' certificates, by the CAs of the moment.
+#[derive(Debug)]
+pub struct HostVerifier {
+    current: RwLock<Arc<dyn ClientCertVerifier>>,
+}
+
+impl HostVerifier {
+    /// For certificates of these CAs.
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub fn new(cas: &[&CertificateDer<'static>]) -> Result<Self, TlsError> {
+        Ok(Self { current: RwLock::new(verifier(cas)?) })
+    }
+
+    /// From now on certificates of these CAs are accepted, and no others. Open connections stay.
+    ///
+    /// # Errors
+    /// [`TlsError`]; then nothing changes.
+    pub fn accept(&self, cas: &[&CertificateDer<'static>]) -> Result<(), TlsError> {
+        let next = verifier(cas)?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+        Ok(())
+    }
+
+    fn now(&self) -> Arc<dyn ClientCertVerifier> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl ClientCertVerifier for HostVerifier {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    /// None: a host has one certificate, and shows it.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        self.now().verify_client_cert(end_entity, intermediates, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.now().verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.now().verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.now().supported_verify_schemes()
+    }
+}
+
+fn verifier(cas: &[&CertificateDer<'static>]) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for ca in cas {
+        roots.add((*ca).clone()).map_err(TlsError::Ca)?;
+    }
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), net::tls::provider())
+        .allow_unauthenticated()
+        .build()
+        .map_err(TlsError::Verifier)
+}
+
 /// Makes the settings.
 ///
 /// # Errors
 /// [`TlsError`].
 pub fn server_config(
-    ca: &CertificateDer<'static>,
+    clients: Arc<HostVerifier>,
     certificate: Arc<dyn ResolvesServerCert>,
 ) -> Result<Arc<rustls::ServerConfig>, TlsError> {
-    let mut roots = RootCertStore::empty();
-    roots.add(ca.clone()).map_err(TlsError::Ca)?;
-    let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), net::tls::provider())
-        .allow_unauthenticated()
-        .build()
-        .map_err(TlsError::Verifier)?;
     net::tls::server(|builder| Ok(builder.with_client_cert_verifier(clients).with_cert_resolver(certificate)))
         .map_err(TlsError::Version)
 }

@@ -126,7 +126,18 @@ pub(super) fn admit(
     let looked = tx.prepare_cached(LOOK)?.query_row([Id(presented.host.uuid())], look).optional()?;
     let Some(looked) = looked else { return Ok(Err(IdentityError::Unknown)) };
     match identity::judge(presented.generation, looked.record) {
-        Ok(()) => Ok(Ok(looked.host)),
+        Ok(()) if presented.generation <= looked.record.issued => Ok(Ok(looked.host)),
+        Ok(()) => {
+            let sql = "UPDATE hosts SET issued_generation = ?2 WHERE number = ?1";
+            tx.prepare_cached(sql)?.execute(params![looked.host.number, presented.generation])?;
+            let message = format!(
+                "{} shows certificate {}, and {} is the newest on record: this hub was restored from an older backup",
+                looked.host.name, presented.generation, looked.record.issued
+            );
+            let (kind, host) = (EventKind::HostAhead, Some(presented.host));
+            emit(tx, &NewEvent { at, kind, host, actor: None, correlation, message })?;
+            Ok(Ok(AuthenticatedHost { issued: presented.generation, ..looked.host }))
+        }
         Err(error) => {
             if matches!(error, IdentityError::Twice { .. }) {
                 let sql = "UPDATE hosts SET status = 'frozen' WHERE number = ?1";

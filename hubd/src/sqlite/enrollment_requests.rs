@@ -8,13 +8,16 @@
 use async_trait::async_trait;
 use holdfast_protocol::enrol::{SealingIdentity, request_fingerprint};
 use holdfast_protocol::id::{EnrollmentRequestId, HostId};
-use holdfast_protocol::operator::{EnrollmentRequestState, EnrollmentRequestView};
+use holdfast_protocol::operator::{EnrollmentApproval, EnrollmentRequestState, EnrollmentRequestView};
 use holdfast_protocol::pin::{Pin, PinKind};
 use jiff::Timestamp;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use sha2::{Digest as _, Sha256};
 
-use super::certificates::{certificate, insert_certificate, insert_host, key_is_anothers, name_is_taken};
+use super::certificates::{
+    KeyHolder, certificate, holder, insert_certificate, insert_host, key_is_anothers, name_is_taken,
+};
 use super::columns::{Id, Text, Time};
 use super::events::emit;
 use super::readmission::{self, Decision, Readmission};
@@ -24,7 +27,7 @@ use super::{Failed, Sqlite};
 use crate::authority::AgentKey;
 use crate::domain::enrollment::{PENDING_EACH, PENDING_MAX};
 use crate::domain::event::{EventKind, NewEvent};
-use crate::domain::readmission::NameUse;
+use crate::domain::readmission::{NameUse, ReadmitError};
 use crate::store::{
     Approval, By, EnrollmentReply, EnrollmentRequestError, EnrollmentRequests, Issue, NewEnrollmentRequest,
     StoreError, WriteError,
@@ -77,6 +80,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<EnrollmentRequestRecord> {
         },
         host: row.get::<_, Option<Id>>("host_id")?.map(|id| HostId::new(id.0)),
         revoked: Vec::new(),
+        holder: None,
     };
     Ok(EnrollmentRequestRecord { view, key, host: row.get("host")?, generation: row.get("generation")? })
 }
@@ -109,7 +113,17 @@ impl EnrollmentRequests for Sqlite {
             ])?;
             match (known.view.state, known.host) {
                 (EnrollmentRequestState::Pending, _) => Ok(EnrollmentReply::Pending(known.view.id)),
-                (EnrollmentRequestState::Approved, Some(host)) => approved(tx, host, known.generation),
+                (EnrollmentRequestState::Approved, Some(host)) => {
+                    match approved(tx, host, known.generation) {
+                        Ok(EnrollmentReply::Approved(given)) if given.not_after > request.at => {
+                            Ok(EnrollmentReply::Approved(given))
+                        }
+                        Ok(_) | Err(Failed::Refused(EnrollmentRequestError::Spent)) => {
+                            ask_again(tx, &known, &request)
+                        }
+                        Err(other) => Err(other),
+                    }
+                }
                 (EnrollmentRequestState::Refused | EnrollmentRequestState::Approved, _) => {
                     Err(Failed::Refused(EnrollmentRequestError::Refused))
                 }
@@ -131,10 +145,19 @@ impl EnrollmentRequests for Sqlite {
             let (at, id) =
                 after.map_or((0, Id(uuid::Uuid::nil())), |(at, id)| (at.as_millisecond(), Id(id.uuid())));
             let mut statement = connection.prepare_cached(&sql)?;
-            let views = statement.query_map(params![at, id, limit], |row| Ok(read(row)?.view))?;
-            let mut views = views.collect::<rusqlite::Result<Vec<_>>>()?;
+            let records = statement.query_map(params![at, id, limit], read)?;
+            let records = records.collect::<rusqlite::Result<Vec<_>>>()?;
+            let (mut views, keys): (Vec<_>, Vec<[u8; 32]>) = records
+                .into_iter()
+                .map(|record| (record.view, <[u8; 32]>::from(Sha256::digest(&record.key))))
+                .unzip();
             for view in views.iter_mut().filter(|view| view.state == EnrollmentRequestState::Pending) {
                 view.revoked = readmission::namesakes(connection, &view.claimed_name)?;
+            }
+            for (view, key) in views.iter_mut().zip(keys) {
+                if view.state == EnrollmentRequestState::Pending {
+                    view.holder = holder(connection, key)?.map(|holder| holder.id);
+                }
             }
             Ok(views)
         })
@@ -164,6 +187,10 @@ impl EnrollmentRequests for Sqlite {
             let name_use = if name_is_taken(tx, name)? { NameUse::Taken } else { NameUse::Free };
             let key = AgentKey::from_spki(known.key.clone())
                 .map_err(|error| Failed::Refused(EnrollmentRequestError::Key(error)))?;
+            if let Some(holder) = holder(tx, key.hash())? {
+                let decision = go_on(tx, by, &approval.request, (&holder, &key), issue)?;
+                return decide(tx, by, &known, decision);
+            }
             // It may have been enrolled by an invite since the request.
             if key_is_anothers(tx, key.hash(), None)? {
                 return refuse(EnrollmentRequestError::KeyTaken);
@@ -221,7 +248,7 @@ fn first(
     let sql =
         "INSERT INTO enrollment_requests (id, spki, spki_der, claimed_name, first_at, last_at, state, origin, sealing)
                VALUES (?1, ?2, ?3, ?4, ?5, ?5, 'pending', ?6, ?7)";
-    if key_is_anothers(tx, request.key.hash(), None)? {
+    if holder(tx, request.key.hash())?.is_none() && key_is_anothers(tx, request.key.hash(), None)? {
         return Err(Failed::Refused(EnrollmentRequestError::KeyTaken));
     }
     let (id, key) = (Id(request.id.uuid()), request.key.der());
@@ -234,6 +261,11 @@ fn first(
         origin,
         sealing_text(request)?
     ])?;
+    requested(tx, request)?;
+    Ok(EnrollmentReply::Pending(request.id))
+}
+
+fn requested(tx: &Tx<'_>, request: &NewEnrollmentRequest) -> rusqlite::Result<()> {
     let event = NewEvent {
         at: request.at,
         kind: EventKind::EnrollmentRequested,
@@ -246,8 +278,53 @@ fn first(
             request_fingerprint(request.key.fingerprint(), request.sealing.as_ref())
         ),
     };
-    emit(tx, &event)?;
-    Ok(EnrollmentReply::Pending(request.id))
+    emit(tx, &event)
+}
+
+/// The certificate that the approval gave is over, and its key is still the host's: an operator decides once more.
+fn ask_again(
+    tx: &Tx<'_>,
+    known: &EnrollmentRequestRecord,
+    request: &NewEnrollmentRequest,
+) -> Result<EnrollmentReply, Failed<EnrollmentRequestError>> {
+    if holder(tx, request.key.hash())?.is_none() {
+        return Err(Failed::Refused(EnrollmentRequestError::Spent));
+    }
+    let sql = "UPDATE enrollment_requests SET state = 'pending', host = NULL, first_at = ?2 WHERE id = ?1";
+    tx.prepare_cached(sql)?.execute(params![Id(known.view.id.uuid()), Time(request.at)])?;
+    requested(tx, request)?;
+    Ok(EnrollmentReply::Pending(known.view.id))
+}
+
+/// A host goes on with its latest key: its next certificate, and nothing else changes.
+fn go_on(
+    tx: &Tx<'_>,
+    by: &By,
+    approval: &EnrollmentApproval,
+    (holder, key): (&KeyHolder, &AgentKey),
+    issue: Issue,
+) -> Result<Decision, Failed<EnrollmentRequestError>> {
+    let refuse = Failed::Refused;
+    if approval.returns != Some(holder.id) || approval.host_name != holder.name {
+        let (host, name) = (holder.id, holder.name.clone());
+        return Err(refuse(EnrollmentRequestError::Holder { host, name }));
+    }
+    let exhausted = || refuse(EnrollmentRequestError::Readmit(ReadmitError::Exhausted));
+    let generation = holder.issued.checked_add(1).ok_or_else(exhausted)?;
+    let issued = issue(holder.id, generation, key, by.at)
+        .map_err(|error| refuse(EnrollmentRequestError::Issue(error)))?;
+    insert_certificate(tx, holder.number, generation, key.hash(), &issued)?;
+    Ok(Decision::Approved {
+        host: holder.number,
+        id: holder.id,
+        generation,
+        kind: EventKind::HostRenewed,
+        message: format!(
+            "{}, whose certificate was not renewed in time, goes on: key {}, certificate {generation}",
+            holder.name,
+            key.fingerprint()
+        ),
+    })
 }
 
 /// Drops a request where as many are pending as may be, of one address or in all.

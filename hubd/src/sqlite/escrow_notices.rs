@@ -3,16 +3,21 @@
 use async_trait::async_trait;
 use holdfast_protocol::escrow::notice::EscrowNotice;
 use holdfast_protocol::id::{CorrelationId, HostId};
+use holdfast_protocol::objection::JobNotice;
 use jiff::Timestamp;
-use rusqlite::params;
+use rusqlite::{Row, params};
 
+use super::alerts::json;
 use super::columns::{Id, Text, Time};
+use super::customers::contact;
 use super::events::emit;
 use super::settled::Scope;
 use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};
-use crate::domain::event::{EventKind, NewEvent};
-use crate::store::{EscrowNotices, NoticeEnd, OutgoingNotice, StoreError};
+use crate::domain::event::NewEvent;
+use crate::store::{
+    EscrowNotices, NoticeEnd, NoticeSubject, OutgoingNotice, StoreError, Term, duty, ended_event,
+};
 
 /// Writes a notice down, to be sent.
 pub(super) fn queue<E>(
@@ -33,11 +38,31 @@ pub(super) fn queue<E>(
     Ok(())
 }
 
+/// The same about a job.
+pub(super) fn queue_job(
+    tx: &Tx<'_>,
+    notice: &JobNotice,
+    host: HostId,
+    correlation: CorrelationId,
+) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO notices (at, customer, host, correlation, body, subject) VALUES (?1, ?2, ?3, ?4, ?5, 'job')";
+    let (at, customer, body) = (Time(notice.at), notice.customer.as_str(), json(notice)?);
+    let row = params![at, customer, Id(host.uuid()), Id(correlation.uuid()), body];
+    tx.prepare_cached(sql)?.execute(row)?;
+    Ok(())
+}
+
+/// The table's check allows these two alone.
+fn subject(row: &Row<'_>) -> rusqlite::Result<NoticeSubject> {
+    let word: String = row.get("subject")?;
+    Ok(if word == "job" { NoticeSubject::Job } else { NoticeSubject::EscrowRead })
+}
+
 #[async_trait]
 impl EscrowNotices for Sqlite {
     async fn open_notices(&self) -> Result<Vec<OutgoingNotice>, StoreError> {
         self.read("look for notices to send", |connection| {
-            let sql = "SELECT number, at, customer, host, correlation, body FROM notices WHERE number IN
+            let sql = "SELECT number, at, customer, host, correlation, body, subject FROM notices WHERE number IN
                            (SELECT min(number) FROM notices WHERE done_at IS NULL GROUP BY customer) ORDER BY number";
             connection
                 .prepare_cached(sql)?
@@ -49,6 +74,7 @@ impl EscrowNotices for Sqlite {
                         host: HostId::new(row.get::<_, Id>(3)?.0),
                         correlation: CorrelationId::new(row.get::<_, Id>(4)?.0),
                         body: row.get(5)?,
+                        subject: subject(row)?,
                     })
                 })?
                 .collect()
@@ -58,26 +84,20 @@ impl EscrowNotices for Sqlite {
 
     async fn notice_ended(
         &self,
+        term: &Term<duty::EscrowNotices>,
         notice: &OutgoingNotice,
         end: NoticeEnd,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let (number, host, correlation) = (notice.number, Some(notice.host), notice.correlation);
-        let (kind, message) = match end {
-            NoticeEnd::Sent => (
-                EventKind::NoticeSent,
-                format!("{} was notified of the read (notice {number})", notice.customer),
-            ),
-            NoticeEnd::GivenUp => {
-                let what = format!("{} could not be notified of the read (notice {number})", notice.customer);
-                (EventKind::NoticeGivenUp, format!("{what}: notify them by other means"))
-            }
-        };
+        let (subject, customer) = (notice.subject, notice.customer.clone());
         let action = "write down what became of a notice";
-        let written = self.write_within(action, Shape::Several, Scope::NoHost, move |tx| {
+        let written = self.write_fenced(term.fence(), action, Shape::Several, Scope::NoHost, move |tx| {
             let sql = "UPDATE notices SET done_at = ?2 WHERE number = ?1 AND done_at IS NULL";
-            let number = i64::try_from(number).unwrap_or(i64::MAX);
-            if tx.prepare_cached(sql)?.execute(params![number, Time(at)])? == 1 {
+            let row = i64::try_from(number).unwrap_or(i64::MAX);
+            if tx.prepare_cached(sql)?.execute(params![row, Time(at)])? == 1 {
+                let contact = contact(tx, &customer)?;
+                let (kind, message) = ended_event(subject, end, number, &customer, contact.as_deref());
                 emit(tx, &NewEvent { at, kind, host, actor: None, correlation, message })?;
             }
             Ok::<_, Failed<std::convert::Infallible>>(())

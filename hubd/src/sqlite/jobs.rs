@@ -2,22 +2,25 @@
 
 use async_trait::async_trait;
 use holdfast_protocol::checkin::JOBS_PER_ANSWER;
-use holdfast_protocol::id::{CorrelationId, HostId, JobId, OperatorName, TunnelName};
+use holdfast_protocol::id::{CorrelationId, CustomerId, HostId, JobId, OperatorName, TunnelName};
 use holdfast_protocol::job::{JobReport, QueuedJob};
 use holdfast_protocol::operator::{HostState, JobDetail, JobView, QueueState, TunnelOrder};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use sha2::{Digest as _, Sha256};
 
+use super::access::guest_customer;
 use super::authenticated_host::AuthenticatedHost;
 use super::columns::{Id, Text, Time};
 use super::events::{EventGuest, emit, emit_of};
 use super::host_row::find;
+use super::objections::objections;
 use super::tunnel_orders;
 use super::writer::Tx;
-use super::{Failed, Sqlite};
+use super::{Failed, Sqlite, escrow_notices};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::host::HostRef;
+use crate::domain::job_notice;
 use crate::domain::job_queue::{self, Acceptance, JobQueueError, KEPT_MAX, StoredJob, TextMatch};
 use crate::store::{By, Checkin, JobDone, SignedJobs, StoreError, SubmitJob, WriteError};
 
@@ -59,6 +62,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<JobRow> {
         queue_state: row.get::<_, QueueStateColumn>("queue_state")?.0,
         report: row.get::<_, Option<ReportColumn>>("report")?.map(|report| report.0),
         correlation_id: row.get::<_, Option<Id>>("correlation")?.map(|id| CorrelationId::new(id.0)),
+        objections: Vec::new(),
     };
     Ok(JobRow { number: row.get("number")?, job })
 }
@@ -101,9 +105,21 @@ pub(super) fn heard(tx: &Tx<'_>, checkin: &Checkin, host: &AuthenticatedHost) ->
         }
         let text = serde_json::to_string(report)
             .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-        let sql = "UPDATE jobs SET queue_state = 'answered', report = ?3 WHERE host = ?1 AND id = ?2";
-        tx.prepare_cached(sql)?.execute(params![host.number, Id(report.id.uuid()), text])?;
-        let Some(kind) = job_queue::event(before.map(|before| before.state), report) else { continue };
+        let owner = report.guest.map(|guest| guest_customer(tx, host.number, guest)).transpose()?.flatten();
+        let sql = "UPDATE jobs SET queue_state = 'answered', report = ?3, guest = ?4, customer = coalesce(customer, ?5)
+                   WHERE host = ?1 AND id = ?2";
+        let (guest, customer) =
+            (report.guest.map(|guest| guest.to_string()), owner.as_ref().map(CustomerId::as_str));
+        let row = params![host.number, Id(report.id.uuid()), text, guest, customer];
+        tx.prepare_cached(sql)?.execute(row)?;
+        let state = before.map(|before| before.state);
+        let correlation = correlation.map_or(checkin.correlation, |id| CorrelationId::new(id.0));
+        if let Some(owner) = &owner
+            && let Some(notice) = job_notice::notice(state, report, &host.name, owner, checkin.at)
+        {
+            escrow_notices::queue_job(tx, &notice, checkin.presented.host, correlation)?;
+        }
+        let Some(kind) = job_queue::event(state, report) else { continue };
         let verb = report.verb.map_or("a signed job", |verb| verb.as_str());
         let why = report.problem.as_ref().map_or_else(String::new, |problem| format!(": {problem}"));
         let event = NewEvent {
@@ -112,7 +128,7 @@ pub(super) fn heard(tx: &Tx<'_>, checkin: &Checkin, host: &AuthenticatedHost) ->
             host: Some(checkin.presented.host),
             actor: None,
             // The hub's own record of the click, not what the host says of it.
-            correlation: correlation.map_or(checkin.correlation, |id| CorrelationId::new(id.0)),
+            correlation,
             message: format!(
                 "{} says of job {} ({verb}): {}{why}",
                 host.name,
@@ -120,7 +136,7 @@ pub(super) fn heard(tx: &Tx<'_>, checkin: &Checkin, host: &AuthenticatedHost) ->
                 report.state.as_str()
             ),
         };
-        let about = report.guest.map(|uid| EventGuest::find(tx, checkin.presented.host, uid)).transpose()?;
+        let about = report.guest.map(|uid| EventGuest::of(uid, owner));
         emit_of(tx, &event, about.as_ref())?;
     }
     Ok(())
@@ -180,7 +196,11 @@ impl SignedJobs for Sqlite {
                 .prepare_cached(&sql)?
                 .query_map(params![record.number, before.unwrap_or(i64::MAX), limit], read)?
                 .collect();
-            Ok(Some(rows?.into_iter().map(|row| (row.number, row.job)).collect()))
+            let all = rows?.into_iter().map(|JobRow { number, mut job }| {
+                job.objections = objections(connection, job.id)?;
+                Ok((number, job))
+            });
+            all.collect::<rusqlite::Result<Vec<_>>>().map(Some)
         })
         .await
     }
@@ -188,7 +208,10 @@ impl SignedJobs for Sqlite {
     async fn job(&self, host: HostRef, id: JobId) -> Result<Option<JobDetail>, StoreError> {
         self.read("read a signed job", move |connection| {
             let Some(record) = find(connection, &host)? else { return Ok(None) };
-            let Some(JobRow { number, job }) = one(connection, record.number, id)? else { return Ok(None) };
+            let Some(JobRow { number, mut job }) = one(connection, record.number, id)? else {
+                return Ok(None);
+            };
+            job.objections = objections(connection, id)?;
             let sql =
                 "SELECT coalesce((SELECT a.blob FROM image_approvals a WHERE a.number = approval), blob)
                        FROM jobs WHERE number = ?1";

@@ -14,7 +14,7 @@ use super::writer::Shape;
 use super::{Failed, Sqlite};
 use crate::domain::deadman::Liveness;
 use crate::domain::event::{EventKind, NewEvent};
-use crate::store::{Contacts, HostContact, LastContact, StoreError};
+use crate::store::{Contacts, HostContact, LastContact, StoreError, Term, duty::DeadMansSwitch};
 
 #[async_trait]
 impl Contacts for Sqlite {
@@ -55,43 +55,45 @@ impl Contacts for Sqlite {
 
     async fn write_down(
         &self,
+        term: &Term<DeadMansSwitch>,
         worse: Vec<(HostContact, Liveness)>,
         at: Timestamp,
         correlation: CorrelationId,
     ) -> Result<(), StoreError> {
         let scope = Scope::Hosts(worse.iter().map(|(silence, _)| silence.host).collect());
         let context = self.alerts.clone();
-        let written = self.write_within("write down who is silent", Shape::Single, scope, move |tx| {
-            for (silence, liveness) in &worse {
-                let word = match liveness {
-                    Liveness::Online => "online",
-                    Liveness::Late => "late",
-                    Liveness::Offline => "offline",
-                };
-                let sql =
-                    "UPDATE hosts SET liveness = ?2 WHERE id = ?1 AND coalesce(seen_at, enrolled_at) = ?3
+        let written =
+            self.write_fenced(term.fence(), "write down who is silent", Shape::Single, scope, move |tx| {
+                for (silence, liveness) in &worse {
+                    let word = match liveness {
+                        Liveness::Online => "online",
+                        Liveness::Late => "late",
+                        Liveness::Offline => "offline",
+                    };
+                    let sql =
+                        "UPDATE hosts SET liveness = ?2 WHERE id = ?1 AND coalesce(seen_at, enrolled_at) = ?3
                                AND status = 'active' AND liveness IN ('new', 'online', 'late')";
-                let unmoved = params![Id(silence.host.uuid()), word, Time(silence.since)];
-                let changed = tx.prepare_cached(sql)?.execute(unmoved)?;
-                if changed == 1 {
-                    alerts::silent(tx, &context, (silence, *liveness), Moment { at, correlation })?;
+                    let unmoved = params![Id(silence.host.uuid()), word, Time(silence.since)];
+                    let changed = tx.prepare_cached(sql)?.execute(unmoved)?;
+                    if changed == 1 {
+                        alerts::silent(tx, &context, (silence, *liveness), Moment { at, correlation })?;
+                    }
+                    if changed == 1 && *liveness == Liveness::Offline {
+                        emit(
+                            tx,
+                            &NewEvent {
+                                at,
+                                kind: EventKind::HeartbeatMissed,
+                                host: Some(silence.host),
+                                actor: None,
+                                correlation,
+                                message: alarm(silence),
+                            },
+                        )?;
+                    }
                 }
-                if changed == 1 && *liveness == Liveness::Offline {
-                    emit(
-                        tx,
-                        &NewEvent {
-                            at,
-                            kind: EventKind::HeartbeatMissed,
-                            host: Some(silence.host),
-                            actor: None,
-                            correlation,
-                            message: alarm(silence),
-                        },
-                    )?;
-                }
-            }
-            Ok::<_, Failed<std::convert::Infallible>>(())
-        });
+                Ok::<_, Failed<std::convert::Infallible>>(())
+            });
         written.await.map_err(StoreError::from)
     }
 }

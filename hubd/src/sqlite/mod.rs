@@ -11,6 +11,7 @@
 //!
 //! Deliberately absent: policy. Which SQL belongs to which thing is one file each.
 
+mod access;
 mod alerts;
 mod audit_heads;
 mod authenticated_host;
@@ -18,13 +19,17 @@ mod certificates;
 mod checkin;
 
 mod columns;
+mod customers;
 mod desired;
 mod enrollment_requests;
 mod epochs;
 mod escrow;
 mod escrow_notices;
 mod events;
+mod fence;
 mod guest_audit;
+mod guest_jobs;
+mod host_certificates;
 mod host_labels;
 mod host_row;
 mod hosts;
@@ -32,7 +37,10 @@ mod idempotency;
 mod image_approvals;
 mod invites;
 mod jobs;
+mod leases;
 mod liveness;
+mod machine_tokens;
+mod objections;
 mod operators;
 mod prune;
 mod readers;
@@ -40,12 +48,17 @@ mod readmission;
 mod release_offers;
 mod releases;
 mod renewal;
+mod replicas;
 mod restore_certificates;
 mod restore_orders;
 mod restores;
 mod rollouts;
 mod schema;
+mod sessions;
 mod settled;
+mod sign_in;
+mod state_snapshots;
+mod transfer;
 mod tunnel_orders;
 mod usage;
 mod webhook;
@@ -57,6 +70,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::sync::{mpsc, watch};
+
+pub use schema::known as schema_number;
+pub use transfer::{SqliteImport, SqliteSnapshot, new_file, snapshot};
 
 use readers::Readers;
 use settled::{Scope, SettledHosts};
@@ -130,6 +146,12 @@ pub enum OpenError {
         /// The newest schema this hub knows.
         known: u32,
     },
+    /// Written by an older hub, and only read here.
+    #[error(
+        "{path} has schema {found}, this hub has {known}, and nothing was changed: start this hub on it once, or use the version \
+         that wrote it"
+    )]
+    Older { path: PathBuf, found: u32, known: u32 },
     /// Another program's file.
     #[error("{path} is a database of another program: choose another folder")]
     Foreign { path: PathBuf },

@@ -5,11 +5,13 @@ use holdfast_protocol::id::{CorrelationId, OperatorName};
 use holdfast_protocol::operator::{OperatorView, Role};
 use holdfast_protocol::secret::TokenHash;
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use uuid::Uuid;
 
+use super::access::{read_grant, scope_column};
 use super::columns::{Text, Time};
 use super::events::emit;
+use super::machine_tokens::{end_of_maker, is_machine};
 use super::settled::Scope;
 use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};
@@ -18,28 +20,10 @@ use crate::store::{
     By, NewOperator, OperatorError, OperatorRecord, Operators, StoreError, TokenMade, WriteError,
 };
 
-const fn role_word(role: Role) -> &'static str {
-    match role {
-        Role::Viewer => "viewer",
-        Role::Operator => "operator",
-        Role::Admin => "admin",
-    }
-}
-
-/// The table's check allows these three alone.
-fn read_role(row: &Row<'_>) -> rusqlite::Result<Role> {
-    let word: String = row.get("role")?;
-    Ok(match word.as_str() {
-        "admin" => Role::Admin,
-        "operator" => Role::Operator,
-        _ => Role::Viewer,
-    })
-}
-
-fn read(row: &Row<'_>) -> rusqlite::Result<OperatorRecord> {
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<OperatorRecord> {
     Ok(OperatorRecord {
         name: row.get::<_, Text<_>>("name")?.0,
-        role: read_role(row)?,
+        grant: read_grant(row)?,
         expires_at: row.get::<_, Option<Time>>("expires_at")?.map(|time| time.0),
         revoked_at: row.get::<_, Option<Time>>("revoked_at")?.map(|time| time.0),
     })
@@ -52,28 +36,33 @@ struct Revocation<'a> {
     actor: Option<&'a OperatorName>,
 }
 
-fn role_of(tx: &Tx<'_>, name: &OperatorName) -> Result<Option<Role>, Failed<OperatorError>> {
-    let sql = "SELECT role FROM operators WHERE name = ?1 AND revoked_at IS NULL";
-    Ok(tx.prepare_cached(sql)?.query_row([name.as_str()], read_role).optional()?)
+fn one(connection: &Connection, name: &OperatorName) -> rusqlite::Result<Option<OperatorRecord>> {
+    let sql =
+        "SELECT name, role, scope, revoked_at, (SELECT max(expires_at) FROM tokens WHERE operator = name) AS expires_at
+               FROM operators WHERE name = ?1";
+    connection.prepare_cached(sql)?.query_row([name.as_str()], read).optional()
+}
+
+/// The role of an operator who was not removed.
+pub(super) fn role_of<E>(tx: &Tx<'_>, name: &OperatorName) -> Result<Option<Role>, Failed<E>> {
+    let record = one(tx, name)?.filter(|record| record.revoked_at.is_none());
+    Ok(record.map(|record| record.grant.role()))
 }
 
 fn add(tx: &Tx<'_>, new: &NewOperator, actor: Option<&OperatorName>) -> Result<(), Failed<OperatorError>> {
-    let sql = "SELECT role, revoked_at FROM operators WHERE name = ?1";
-    let there = tx
-        .prepare_cached(sql)?
-        .query_row([new.name.as_str()], |row| {
-            Ok((read_role(row)?, row.get::<_, Option<Time>>("revoked_at")?.is_some()))
-        })
-        .optional()?;
-    match there {
-        Some((role, revoked)) if revoked || role != new.role => {
-            return Err(Failed::Refused(OperatorError::Taken { name: new.name.clone(), role }));
+    match one(tx, &new.name)? {
+        Some(there) if there.revoked_at.is_some() || there.grant != new.grant => {
+            let (name, grant) = (new.name.clone(), Box::new(there.grant));
+            return Err(Failed::Refused(OperatorError::Taken { name, grant }));
         }
         Some(_) => {}
+        None if is_machine(tx, &new.name)? => {
+            return Err(Failed::Refused(OperatorError::Machine { name: new.name.clone() }));
+        }
         None => {
-            let sql = "INSERT INTO operators (name, role, created_at) VALUES (?1, ?2, ?3)";
-            let role = role_word(new.role);
-            tx.prepare_cached(sql)?.execute(params![new.name.as_str(), role, Time(new.at)])?;
+            let sql = "INSERT INTO operators (name, role, scope, created_at) VALUES (?1, ?2, ?3, ?4)";
+            let (role, scope) = (new.grant.role().as_str(), scope_column(new.grant.scope())?);
+            tx.prepare_cached(sql)?.execute(params![new.name.as_str(), role, scope, Time(new.at)])?;
         }
     }
     let sql = "INSERT INTO tokens (hash, operator, created_at, expires_at) VALUES (?1, ?2, ?3, ?4)";
@@ -85,19 +74,20 @@ fn add(tx: &Tx<'_>, new: &NewOperator, actor: Option<&OperatorName>) -> Result<(
         host: None,
         actor: actor.cloned(),
         correlation: new.correlation,
-        message: format!("{} got a token as {}", new.name, role_word(new.role)),
+        message: format!("{} got a token as {}", new.name, new.grant),
     };
     emit(tx, &event)?;
     Ok(())
 }
 
-/// Every token of theirs ends at once.
+/// Every token of theirs ends at once, and those of the machines that they made.
 fn revoke(tx: &Tx<'_>, name: &OperatorName, how: Revocation<'_>) -> Result<(), Failed<OperatorError>> {
     let sql = "UPDATE operators SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL";
     if tx.prepare_cached(sql)?.execute(params![name.as_str(), Time(how.at)])? == 0 {
         return Err(Failed::Refused(OperatorError::Unknown { name: name.clone() }));
     }
     tx.prepare_cached("DELETE FROM tokens WHERE operator = ?1")?.execute([name.as_str()])?;
+    end_of_maker(tx, name, how.at)?;
     let event = NewEvent {
         at: how.at,
         kind: EventKind::OperatorRevoked,
@@ -149,24 +139,35 @@ impl Operators for Sqlite {
     ) -> Result<OperatorView, WriteError<OperatorError>> {
         self.mutate("revoke an operator", by, move |tx, by| {
             let sql = "SELECT count(DISTINCT name) FROM operators JOIN tokens ON operator = name
-                       WHERE role = 'admin' AND revoked_at IS NULL AND expires_at > ?2 AND name != ?1";
+                       WHERE role = 'admin' AND scope IS NULL AND revoked_at IS NULL AND expires_at > ?2 AND name != ?1";
             let others: i64 =
                 tx.prepare_cached(sql)?.query_row(params![name.as_str(), Time(by.at)], |row| row.get(0))?;
-            if others == 0 && role_of(tx, &name)? == Some(Role::Admin) {
+            let there = one(tx, &name)?;
+            let is_whole = |there: &OperatorRecord| {
+                let grant = &there.grant;
+                there.revoked_at.is_none() && grant.role() == Role::Admin && grant.scope().is_everything()
+            };
+            if others == 0 && there.as_ref().is_some_and(is_whole) {
                 return Err(Failed::Refused(OperatorError::LastAdmin { name: name.clone() }));
             }
             let (at, correlation, actor) = (by.at, by.correlation, Some(&by.operator));
             revoke(tx, &name, Revocation { at, correlation, actor })?;
-            let sql = "SELECT name, role, revoked_at, NULL AS expires_at FROM operators WHERE name = ?1";
-            Ok(tx.prepare_cached(sql)?.query_row([name.as_str()], read)?.view())
+            match one(tx, &name)? {
+                Some(record) => Ok(record.view()),
+                None => Err(Failed::Refused(OperatorError::Unknown { name })),
+            }
         })
         .await
+    }
+
+    async fn operator(&self, name: OperatorName) -> Result<Option<OperatorRecord>, StoreError> {
+        self.read("read an operator", move |connection| one(connection, &name)).await
     }
 
     async fn operators(&self) -> Result<Vec<OperatorRecord>, StoreError> {
         self.read("list operators", |connection| {
             let sql =
-                "SELECT name, role, revoked_at, (SELECT max(expires_at) FROM tokens WHERE operator = name)
+                "SELECT name, role, scope, revoked_at, (SELECT max(expires_at) FROM tokens WHERE operator = name)
                        AS expires_at FROM operators ORDER BY name";
             connection.prepare_cached(sql)?.query_map([], read)?.collect()
         })
@@ -180,7 +181,7 @@ impl Operators for Sqlite {
     ) -> Result<Option<OperatorRecord>, StoreError> {
         self.read("look up a token", move |connection| {
             let sql =
-                "SELECT name, role, expires_at, revoked_at FROM tokens JOIN operators ON name = operator
+                "SELECT name, role, scope, expires_at, revoked_at FROM tokens JOIN operators ON name = operator
                        WHERE hash = ?1 AND expires_at > ?2 AND revoked_at IS NULL";
             let mut statement = connection.prepare_cached(sql)?;
             statement.query_row(params![token.as_bytes(), Time(now)], read).optional()

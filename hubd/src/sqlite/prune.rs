@@ -11,16 +11,16 @@ use super::{Failed, Sqlite, image_approvals};
 use crate::store::{
     ALERT_LOG_KEPT, ANSWERS_KEPT, AUDIT_RECORDS_KEPT, CERTIFICATES_KEPT, DELIVERIES_KEPT,
     ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, READINGS_KEPT,
-    RESTORE_ORDERS_SHOWN, SILENCES_KEPT, StoreError, VERSIONS_KEPT, WORK_ORDERS_KEPT,
+    RESTORE_ORDERS_SHOWN, SILENCES_KEPT, StoreError, Term, VERSIONS_KEPT, WORK_ORDERS_KEPT, duty,
 };
 
 #[async_trait]
 impl Pruning for Sqlite {
-    async fn prune(&self, now: Timestamp) -> Result<(), StoreError> {
+    async fn prune(&self, term: &Term<duty::Upkeep>, now: Timestamp) -> Result<(), StoreError> {
         let before = move |kept: SignedDuration| now.checked_sub(kept).map_or(Time(Timestamp::MIN), Time);
         // A settled host has no job and no order that waits, so it misses none of those that are deleted here.
         let action = "drop what is past its time";
-        let pruned = self.write_within(action, Shape::Single, Scope::NoHost, move |tx| {
+        let pruned = self.write_fenced(term.fence(), action, Shape::Single, Scope::NoHost, move |tx| {
             tx.execute("DELETE FROM idempotency WHERE at < ?1", [before(ANSWERS_KEPT)])?;
             tx.execute("DELETE FROM invites WHERE expires_at < ?1", [before(INVITES_KEPT)])?;
             tx.execute(
@@ -58,6 +58,7 @@ impl Pruning for Sqlite {
                      (SELECT used_generation FROM hosts WHERE number = host)",
                 params![CERTIFICATES_KEPT],
             )?;
+            super::sessions::prune(tx, now)?;
             super::usage::prune(tx, now)?;
             Ok::<_, Failed<std::convert::Infallible>>(())
         });

@@ -1,5 +1,6 @@
 //! The database file: mode, pragmas and migrations.
 
+use std::cmp::Ordering;
 use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -44,6 +45,10 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0028_images.sql"),
     include_str!("../../migrations/sqlite/0029_tunnels_and_withdrawals.sql"),
     include_str!("../../migrations/sqlite/0030_work_orders.sql"),
+    include_str!("../../migrations/sqlite/0031_replicas.sql"),
+    include_str!("../../migrations/sqlite/0032_people_and_tokens.sql"),
+    include_str!("../../migrations/sqlite/0033_state_snapshots.sql"),
+    include_str!("../../migrations/sqlite/0034_sign_in.sql"),
 ];
 
 /// The hub's own to read: it holds invites, reports and wrapped keys.
@@ -121,12 +126,33 @@ fn check_owner(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     }
 }
 
+/// The number of the schema that this hub makes.
+#[must_use]
+pub fn known() -> u32 {
+    u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
+}
+
+/// Opens a hub's file for reading, where it has the schema of this hub.
+pub(super) fn open_snapshot(path: &Path) -> Result<Connection, OpenError> {
+    let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
+    let connection = open_reader(path)?;
+    let number = |pragma| connection.query_row(pragma, [], |row| row.get::<_, u32>(0)).map_err(sqlite);
+    let (application, found) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
+    let (path, known) = (path.to_owned(), known());
+    match found.cmp(&known) {
+        _ if application != APPLICATION_ID => Err(OpenError::Foreign { path }),
+        Ordering::Less => Err(OpenError::Older { path, found, known }),
+        Ordering::Equal => Ok(connection),
+        Ordering::Greater => Err(OpenError::Newer { path, found, known }),
+    }
+}
+
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
     let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
     let transaction =
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(sqlite)?;
     let found: u32 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(sqlite)?;
-    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    let known = known();
     if found > known {
         return Err(OpenError::Newer { path: path.to_owned(), found, known });
     }

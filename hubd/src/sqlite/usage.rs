@@ -13,7 +13,7 @@ use super::settled::Scope;
 use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};
 use crate::domain::usage::{RowError, StepRow, UsageRow, accept, rolled_up, series};
-use crate::store::{SAMPLE_OLD, StoreError, THINNED_S, Thinned, Usage, UsageQuery};
+use crate::store::{SAMPLE_OLD, StoreError, THINNED_S, Term, Thinned, Usage, UsageQuery, duty};
 
 const fn number(span: UsageSpan) -> u8 {
     match span {
@@ -126,11 +126,12 @@ impl Usage for Sqlite {
         self.read("read the size of kept use", size).await
     }
 
-    async fn thin_usage(&self, bytes_max: u64) -> Result<Thinned, StoreError> {
-        let thinned = self.write_within("thin kept use", Shape::Single, Scope::NoHost, move |tx| {
-            let thinned = if size(tx)? > bytes_max { thin(tx)? } else { Thinned::Nothing };
-            Ok::<_, Failed<std::convert::Infallible>>(thinned)
-        });
+    async fn thin_usage(&self, term: &Term<duty::Upkeep>, bytes_max: u64) -> Result<Thinned, StoreError> {
+        let thinned =
+            self.write_fenced(term.fence(), "thin kept use", Shape::Single, Scope::NoHost, move |tx| {
+                let thinned = if size(tx)? > bytes_max { thin(tx)? } else { Thinned::Nothing };
+                Ok::<_, Failed<std::convert::Infallible>>(thinned)
+            });
         thinned.await.map_err(StoreError::from)
     }
 

@@ -8,7 +8,7 @@ use super::columns::Id;
 use super::settled::Scope;
 use super::writer::Shape;
 use super::{Failed, Sqlite, events};
-use crate::store::{Outgoing, StoreError, WebhookQueue};
+use crate::store::{Outgoing, StoreError, Term, WebhookQueue, duty::Webhook};
 
 #[async_trait]
 impl WebhookQueue for Sqlite {
@@ -26,9 +26,9 @@ impl WebhookQueue for Sqlite {
         .await
     }
 
-    async fn passed_on(&self, number: u64) -> Result<(), StoreError> {
+    async fn passed_on(&self, term: &Term<Webhook>, number: u64) -> Result<(), StoreError> {
         let action = "write down what was forwarded";
-        let written = self.write_within(action, Shape::Single, Scope::NoHost, move |tx| {
+        let written = self.write_fenced(term.fence(), action, Shape::Single, Scope::NoHost, move |tx| {
             let number = i64::try_from(number).unwrap_or(i64::MAX);
             tx.prepare_cached("UPDATE webhook SET passed = max(passed, ?1)")?.execute([number])?;
             Ok::<_, Failed<std::convert::Infallible>>(())
@@ -36,12 +36,13 @@ impl WebhookQueue for Sqlite {
         written.await.map_err(StoreError::from)
     }
 
-    async fn pass_over_all(&self) -> Result<(), StoreError> {
-        let written = self.write_within("pass over old events", Shape::Single, Scope::NoHost, |tx| {
-            let sql = "UPDATE webhook SET passed = (SELECT coalesce(max(number), 0) FROM events)";
-            tx.prepare_cached(sql)?.execute([])?;
-            Ok::<_, Failed<std::convert::Infallible>>(())
-        });
+    async fn pass_over_all(&self, term: &Term<Webhook>) -> Result<(), StoreError> {
+        let written =
+            self.write_fenced(term.fence(), "pass over old events", Shape::Single, Scope::NoHost, |tx| {
+                let sql = "UPDATE webhook SET passed = (SELECT coalesce(max(number), 0) FROM events)";
+                tx.prepare_cached(sql)?.execute([])?;
+                Ok::<_, Failed<std::convert::Infallible>>(())
+            });
         written.await.map_err(StoreError::from)
     }
 }

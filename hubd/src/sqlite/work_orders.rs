@@ -27,7 +27,7 @@ use crate::domain::work_order::{
     TEXTS_PER_HOST_MAX, WorkOrderError,
 };
 use crate::store::{
-    By, Checkin, NewWorkOrder, StoreError, WorkOrderDone, WorkOrderFilter, WorkOrders, WriteError,
+    By, Checkin, NewWorkOrder, StoreError, Term, WorkOrderDone, WorkOrderFilter, WorkOrders, WriteError, duty,
 };
 
 struct Json<T>(T);
@@ -290,33 +290,42 @@ impl WorkOrders for Sqlite {
         .await
     }
 
-    async fn expire_work_orders(&self, now: Timestamp, correlation: CorrelationId) -> Result<(), StoreError> {
+    async fn expire_work_orders(
+        &self,
+        term: &Term<duty::WorkOrders>,
+        now: Timestamp,
+        correlation: CorrelationId,
+    ) -> Result<(), StoreError> {
         let over = now.checked_sub(EXPIRY_MARGIN).unwrap_or(Timestamp::MIN);
         // A settled host has no order that waits, so none of those that end here.
-        let expired = self.write_within("expire work orders", Shape::Several, Scope::NoHost, move |tx| {
-            let sql = format!(
-                "SELECT {COLUMNS}, (SELECT hosts.id FROM hosts WHERE hosts.number = host) AS host_id
+        let expired =
+            self.write_fenced(term.fence(), "expire work orders", Shape::Several, Scope::NoHost, move |tx| {
+                let sql = format!(
+                    "SELECT {COLUMNS}, (SELECT hosts.id FROM hosts WHERE hosts.number = host) AS host_id
                  FROM work_orders WHERE state = 'pending' AND expires_at <= ?1 ORDER BY expires_at LIMIT 200"
-            );
-            let rows: Vec<(OrderRow, HostId)> = tx
-                .prepare_cached(&sql)?
-                .query_map([Time(over)], |row| Ok((read(row)?, HostId::new(row.get::<_, Id>("host_id")?.0))))?
-                .collect::<rusqlite::Result<_>>()?;
-            for (row, host) in rows {
-                let standing = row.standing();
-                let state = work_order::time_over(standing);
-                set(tx, row.number, OrderStanding { state, ..standing })?;
-                let Some(kind) = work_order::event(standing.state, state) else { continue };
-                let message = format!(
-                    "order {} ({}): the host did not take it in time",
-                    row.order.id,
-                    row.order.act.as_str()
                 );
-                let event = NewEvent { at: now, kind, host: Some(host), actor: None, correlation, message };
-                emit(tx, &event)?;
-            }
-            Ok::<_, Failed<std::convert::Infallible>>(())
-        });
+                let rows: Vec<(OrderRow, HostId)> = tx
+                    .prepare_cached(&sql)?
+                    .query_map([Time(over)], |row| {
+                        Ok((read(row)?, HostId::new(row.get::<_, Id>("host_id")?.0)))
+                    })?
+                    .collect::<rusqlite::Result<_>>()?;
+                for (row, host) in rows {
+                    let standing = row.standing();
+                    let state = work_order::time_over(standing);
+                    set(tx, row.number, OrderStanding { state, ..standing })?;
+                    let Some(kind) = work_order::event(standing.state, state) else { continue };
+                    let message = format!(
+                        "order {} ({}): the host did not take it in time",
+                        row.order.id,
+                        row.order.act.as_str()
+                    );
+                    let event =
+                        NewEvent { at: now, kind, host: Some(host), actor: None, correlation, message };
+                    emit(tx, &event)?;
+                }
+                Ok::<_, Failed<std::convert::Infallible>>(())
+            });
         expired.await.map_err(StoreError::from)
     }
 }

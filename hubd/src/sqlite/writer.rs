@@ -15,8 +15,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::settled::{Scope, Settled, SettledHosts};
-use super::{Failed, Sqlite};
-use crate::store::{StoreError, WriteError};
+use super::{Failed, Sqlite, fence};
+use crate::store::{Fence, StoreError, WriteError};
 
 /// Jobs that share a commit at most. More would make the first wait for the last without saving anything.
 const BATCH_MAX: usize = 256;
@@ -84,10 +84,20 @@ pub(super) trait Job: Send {
     fn answer(self: Box<Self>, committed: Result<(), Arc<rusqlite::Error>>);
 }
 
+/// What a job may do, and when.
+struct Reach {
+    action: &'static str,
+    shape: Shape,
+    scope: Scope,
+    fence: Option<Fence>,
+}
+
 struct Work<F, T, E> {
     action: &'static str,
     shape: Shape,
     scope: Scope,
+    /// What must hold, where the work is an effect of a duty.
+    fence: Option<Fence>,
     work: Option<F>,
     result: Option<Result<T, WriteError<E>>>,
     reply: oneshot::Sender<Result<T, WriteError<E>>>,
@@ -105,6 +115,12 @@ where
 
     fn run(&mut self, tx: &Tx<'_>) -> rusqlite::Result<()> {
         let Some(work) = self.work.take() else { return Ok(()) };
+        if let Some(fence) = self.fence
+            && !fence::holds(tx, fence)?
+        {
+            self.result = Some(Err(StoreError::TermOver(fence.duty).into()));
+            return Ok(());
+        }
         let before = tx.total_changes();
         if self.shape == Shape::Several {
             tx.prepare_cached("SAVEPOINT job")?.execute([])?;
@@ -179,8 +195,36 @@ impl Sqlite {
         T: Send + 'static,
         E: Send + 'static,
     {
+        self.hand_over(Reach { action, shape, scope, fence: None }, work).await
+    }
+
+    /// The same for an effect of a duty: nothing is written where the term is over.
+    pub(super) async fn write_fenced<T, E>(
+        &self,
+        fence: Fence,
+        action: &'static str,
+        shape: Shape,
+        scope: Scope,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, Failed<E>> + Send + 'static,
+    ) -> Result<T, WriteError<E>>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        self.hand_over(Reach { action, shape, scope, fence: Some(fence) }, work).await
+    }
+
+    async fn hand_over<T, E>(
+        &self,
+        Reach { action, shape, scope, fence }: Reach,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, Failed<E>> + Send + 'static,
+    ) -> Result<T, WriteError<E>>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+    {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Work { action, shape, scope, work: Some(work), result: None, reply });
+        let job = Box::new(Work { action, shape, scope, fence, work: Some(work), result: None, reply });
         match tokio::time::timeout(PLACE_WAIT, self.writer.reserve()).await {
             Err(_) => return Err(StoreError::Busy.into()),
             Ok(Err(_)) => return Err(StoreError::Stopped.into()),

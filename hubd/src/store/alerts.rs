@@ -8,12 +8,13 @@ use alerts::signal::Maintenance;
 use alerts::silence::{Silence, SilenceError, SilenceId};
 use alerts::state::ScopeState;
 use async_trait::async_trait;
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::condition::{ConditionCode, ConditionText, ReportedCondition, Severity};
 use holdfast_protocol::id::{CorrelationId, GuestName, HostId, HostName};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{By, StoreError, WriteError};
+use super::{By, StoreError, Term, WriteError, duty};
 use crate::domain::alerting::own::{HostFacts, HubFacts};
 use crate::domain::alerting::{GuestLabels, HostOfScope};
 use crate::domain::host::HostRef;
@@ -162,6 +163,7 @@ pub trait Alerts: Send + Sync {
     /// [`StoreError`].
     async fn advance_alerts(
         &self,
+        term: &Term<duty::Alerts>,
         now: Timestamp,
         correlation: CorrelationId,
         scopes_max: u32,
@@ -185,6 +187,7 @@ pub trait Alerts: Send + Sync {
     /// [`StoreError`].
     async fn observe(
         &self,
+        term: &Term<duty::Alerts>,
         found: Vec<(Scope, Vec<ReportedCondition>)>,
         now: Timestamp,
         correlation: CorrelationId,
@@ -196,6 +199,20 @@ pub trait Alerts: Send + Sync {
     /// [`StoreError`].
     async fn incidents(
         &self,
+        query: IncidentQuery,
+        after: Option<IncidentId>,
+        limit: u32,
+    ) -> Result<Vec<IncidentRecord>, StoreError> {
+        self.incidents_within(AccessScope::Everything {}, query, after, limit).await
+    }
+
+    /// The same of incidents on hosts within a scope, or of guests of its customer.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn incidents_within(
+        &self,
+        scope: AccessScope,
         query: IncidentQuery,
         after: Option<IncidentId>,
         limit: u32,
@@ -217,7 +234,20 @@ pub trait Alerts: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn alert_log(&self, filter: LogFilter, limit: u32) -> Result<Vec<LogRecord>, StoreError>;
+    async fn alert_log(&self, filter: LogFilter, limit: u32) -> Result<Vec<LogRecord>, StoreError> {
+        self.alert_log_within(AccessScope::Everything {}, filter, limit).await
+    }
+
+    /// The same within a scope. Of a customer's incidents only those are found that are kept.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn alert_log_within(
+        &self,
+        scope: AccessScope,
+        filter: LogFilter,
+        limit: u32,
+    ) -> Result<Vec<LogRecord>, StoreError>;
 
     /// Writes down that an operator knows of an incident, or does not any more.
     ///

@@ -83,6 +83,12 @@ pub enum EnrollmentRequestError {
         "another host has this key, or had it: remove `identity/enrol.key.pem` in the agent's state folder and enrol again, so that the box makes a key of its own"
     )]
     KeyTaken,
+    /// The key is that of a host whose certificate is over.
+    #[error(
+        "this is the key of host {host}, whose certificate was not renewed in time: approve it as that host, with the name \
+         {name} and `--returns {host}`; nothing was approved"
+    )]
+    Holder { host: HostId, name: HostName },
     /// The stored key cannot be used.
     #[error("the key of this request cannot be used: let the agent send a new one")]
     Key(#[source] CsrError),

@@ -4,17 +4,29 @@ use async_trait::async_trait;
 use holdfast_protocol::id::{CorrelationId, CustomerId, HostId};
 use jiff::Timestamp;
 
-use super::StoreError;
+use super::{StoreError, Term, duty};
+use crate::domain::event::EventKind;
+
+/// What a notice is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoticeSubject {
+    /// A read of a wrapped key.
+    EscrowRead,
+    /// A destructive job that waits.
+    Job,
+}
 
 /// A notice that is to be sent.
 #[derive(Clone, Debug)]
 pub struct OutgoingNotice {
     pub number: u64,
-    /// When the read was.
+    /// What it is about.
+    pub subject: NoticeSubject,
+    /// When that was.
     pub at: Timestamp,
     /// Whom it is for.
     pub customer: CustomerId,
-    /// Whose escrow was read.
+    /// On which host.
     pub host: HostId,
     /// The correlation id of the request.
     pub correlation: CorrelationId,
@@ -46,8 +58,34 @@ pub trait EscrowNotices: Send + Sync {
     /// [`StoreError`].
     async fn notice_ended(
         &self,
+        term: &Term<duty::EscrowNotices>,
         notice: &OutgoingNotice,
         end: NoticeEnd,
         at: Timestamp,
     ) -> Result<(), StoreError>;
+}
+
+/// The event to record when a notice ended. The contact is for operators, who notify the customer themselves.
+#[must_use]
+pub fn ended_event(
+    subject: NoticeSubject,
+    end: NoticeEnd,
+    number: u64,
+    customer: &CustomerId,
+    contact: Option<&str>,
+) -> (EventKind, String) {
+    let what = match subject {
+        NoticeSubject::EscrowRead => "the read",
+        NoticeSubject::Job => "the job",
+    };
+    match end {
+        NoticeEnd::Sent => {
+            (EventKind::NoticeSent, format!("{customer} was notified of {what} (notice {number})"))
+        }
+        NoticeEnd::GivenUp => {
+            let contact = contact.map_or_else(String::new, |contact| format!(" ({contact})"));
+            let said = format!("{customer} could not be notified of {what} (notice {number})");
+            (EventKind::NoticeGivenUp, format!("{said}: notify them by other means{contact}"))
+        }
+    }
 }

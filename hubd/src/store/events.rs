@@ -1,6 +1,7 @@
 //! The event log, written in the transaction of its change.
 
 use async_trait::async_trait;
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::id::HostId;
 use holdfast_protocol::operator::EventView;
 
@@ -22,5 +23,18 @@ pub trait Events: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn events(&self, filter: EventFilter, limit: u32) -> Result<Vec<EventView>, StoreError>;
+    async fn events(&self, filter: EventFilter, limit: u32) -> Result<Vec<EventView>, StoreError> {
+        self.events_within(AccessScope::Everything {}, filter, limit).await
+    }
+
+    /// The same of events within a scope: of hosts with its labels, or about guests of its customer.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn events_within(
+        &self,
+        scope: AccessScope,
+        filter: EventFilter,
+        limit: u32,
+    ) -> Result<Vec<EventView>, StoreError>;
 }

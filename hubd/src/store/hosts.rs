@@ -1,6 +1,7 @@
 //! Hosts as operators see them.
 
 use async_trait::async_trait;
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::operator::{HostDetail, HostView};
 use holdfast_protocol::report::GuestReport;
@@ -30,6 +31,20 @@ pub trait Hosts: Send + Sync {
         after: Option<(HostName, i64)>,
         limit: u32,
         now: Timestamp,
+    ) -> Result<Vec<HostRecord>, StoreError> {
+        self.hosts_within(AccessScope::Everything {}, after, limit, now).await
+    }
+
+    /// The same of hosts within a scope. No host is a customer's.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn hosts_within(
+        &self,
+        scope: AccessScope,
+        after: Option<(HostName, i64)>,
+        limit: u32,
+        now: Timestamp,
     ) -> Result<Vec<HostRecord>, StoreError>;
 
     /// The same with the guests that each last reported. Hosts that were let go are left out.
@@ -38,6 +53,20 @@ pub trait Hosts: Send + Sync {
     /// [`StoreError`].
     async fn reported_guests(
         &self,
+        after: Option<(HostName, i64)>,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Vec<(HostRecord, Vec<GuestReport>)>, StoreError> {
+        self.reported_guests_within(AccessScope::Everything {}, after, limit, now).await
+    }
+
+    /// The same of guests within a scope, and of hosts that have any or could.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn reported_guests_within(
+        &self,
+        scope: AccessScope,
         after: Option<(HostName, i64)>,
         limit: u32,
         now: Timestamp,

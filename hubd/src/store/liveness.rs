@@ -5,7 +5,8 @@ use holdfast_protocol::id::{CorrelationId, HostId, HostName};
 use holdfast_protocol::size::{AlarmSeconds, PollSeconds};
 use jiff::Timestamp;
 
-use super::StoreError;
+use super::duty::DeadMansSwitch;
+use super::{StoreError, Term};
 use crate::domain::deadman::Liveness;
 
 /// A host that should be heard of, and when it last was.
@@ -50,6 +51,7 @@ pub trait Contacts: Send + Sync {
     /// [`StoreError`].
     async fn write_down(
         &self,
+        term: &Term<DeadMansSwitch>,
         worse: Vec<(HostContact, Liveness)>,
         at: Timestamp,
         correlation: CorrelationId,

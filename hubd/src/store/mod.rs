@@ -1,13 +1,15 @@
 //! The store of the hub: what is durable, whatever engine keeps it.
 //!
 //! In: typed requests of `api` and `task`. Out: what is durable. [`Store`] is the sum of one trait for each kind of
-//! thing; `sqlite` implements all of them. Four rules hold for each method, so that a second engine can implement the
+//! thing; `sqlite` implements all of them. Five rules hold for each method, so that a second engine can implement the
 //! same traits. `tests/it/store` runs the same stories on every engine:
 //!
 //! 1. It can fail, with [`StoreError`]; where the rules of `domain` may refuse, with [`WriteError`], and then nothing changed.
 //! 2. What is not there is `None`, not an error.
-//! 3. Times, ids and randomness come with the request. An engine has neither a clock nor a source of randomness.
-//! 4. It is one transaction, answered after it is durable. No name and no type refers to an engine.
+//! 3. Times, ids and randomness come with the request. An engine has neither a clock nor a source of randomness. Only the
+//!    end of a lease is judged by the database's own clock: it is the one clock that several hubs share.
+//! 4. An effect that one hub has at a time takes a [`Term`], and is held against it in its transaction.
+//! 5. It is one transaction, answered after it is durable. No name and no type refers to an engine.
 
 mod alerts;
 mod audit_heads;
@@ -15,29 +17,41 @@ mod bounds;
 mod certificates;
 mod checkin;
 mod checkin_request;
+mod customers;
 mod desired;
+pub mod duty;
 mod enrollment_requests;
 mod escrow;
 mod escrow_notices;
 mod events;
 mod guest_audit;
+mod guest_jobs;
+mod host_certificates;
 mod host_labels;
 mod hosts;
 mod idempotency;
 mod image_approvals;
 mod invites;
 mod jobs;
+mod leases;
 mod liveness;
+mod machine_tokens;
+mod object_facts;
 mod operators;
 mod outbox;
 mod prune;
 mod release_offers;
 mod releases;
 mod renewal;
+mod replicas;
 mod restore_certificates;
 mod restore_orders;
 mod restores;
 mod rollouts;
+mod sessions;
+mod sign_in;
+mod state_snapshots;
+mod term;
 mod threads;
 mod usage;
 mod webhook;
@@ -65,37 +79,55 @@ pub use bounds::{
 pub use certificates::CertificateRecord;
 pub use checkin::{CheckinReply, Checkins, Update};
 pub use checkin_request::{Checkin, SectionTexts};
+pub use customers::{CUSTOMERS_MAX, CustomerError, CustomerUse, Customers};
 pub use desired::{DesiredDocuments, Put, PutDone};
+pub use duty::Duty;
 pub use enrollment_requests::{
     Approval, EnrollmentReply, EnrollmentRequestError, EnrollmentRequests, NewEnrollmentRequest,
 };
 pub use escrow::{EscrowCaller, EscrowError, EscrowSelector, Escrows};
-pub use escrow_notices::{EscrowNotices, NoticeEnd, OutgoingNotice};
+pub use escrow_notices::{EscrowNotices, NoticeEnd, NoticeSubject, OutgoingNotice, ended_event};
 pub use events::{EventFilter, Events};
 pub use guest_audit::{AuditDelivery, GuestAudits, RECORDS_PER_GUEST, RECORDS_PER_HOST};
+pub use guest_jobs::{GuestJobs, OBJECTIONS_MAX, ObjectionError};
+pub use host_certificates::{CaEvent, CaEventKind, HostCertificate, HostCertificates};
 pub use host_labels::HostLabelling;
 pub use hosts::{HostRecord, Hosts};
 pub use idempotency::{By, Claim};
 pub use image_approvals::{ImageApprovalDone, ImageApprovals};
 pub use invites::{InviteMade, InviteRequestError, Invites, NewInvite, RedeemError, Redemption};
 pub use jobs::{JobDone, SignedJobs, SubmitJob};
+pub use leases::Leases;
 pub use liveness::{Contacts, HostContact, LastContact};
+pub use machine_tokens::{
+    MachineRecord, MachineTokenError, MachineTokens, NewMachineToken, NewSecret, SECRETS_MAX, SecretMade,
+    TOKENS_PER_MAKER_MAX, USE_WRITTEN_S,
+};
+pub use object_facts::{ObjectRef, Objects};
 pub use operators::{NewOperator, OperatorError, OperatorRecord, Operators, TokenMade};
 pub use outbox::{DeliveryEnd, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, TestError};
 pub use prune::{
     ALERT_LOG_KEPT, ANSWERS_KEPT, AUDIT_RECORDS_KEPT, CERTIFICATES_KEPT, DELIVERIES_KEPT,
     ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, READINGS_KEPT,
-    SILENCES_KEPT, VERSIONS_KEPT, WORK_ORDERS_KEPT,
+    SESSIONS_KEPT, SILENCES_KEPT, VERSIONS_KEPT, WORK_ORDERS_KEPT,
 };
 pub use release_offers::ReleaseOffers;
 pub use releases::{AskingHost, NewRelease, ReleaseRecord, Releases};
 pub use renewal::{RenewError, Renewal, Renewals};
+pub use replicas::{ChangedHosts, Replicas};
 pub use restore_certificates::{CertificateDelivery, RestoreCertificateError, RestoreCertificates};
 pub use restore_orders::{
     NewWithdrawal, RESTORE_ORDERS_MAX, RESTORE_ORDERS_SHOWN, RestoreOrders, WithdrawError,
 };
 pub use restores::{NewRestore, Redeemed, RestoreError, RestoreRedemption, RestoreRequestError, Restores};
 pub use rollouts::{PlanRolloutError, ROLLOUTS_MAX, Rollouts};
+pub use sessions::{NewSession, SESSIONS_MAX, SessionChoice, SessionEnd, SessionRecord, Sessions};
+pub use sign_in::{
+    Authenticator, ConfirmedAuthenticator, Credentials, NewLinkSession, NewPassword, NewSignIn,
+    NewSignInLink, SignInChange, SignInError, SignInLinkMade, SignIns, UsedFactor,
+};
+pub use state_snapshots::{KeepOutcome, NewStateSnapshot, StateSnapshots};
+pub use term::{Epoch, Fence, Grant, HolderId, LEASE, Lease, LeaseLength, RENEW_EVERY, Tenure, Term};
 pub use threads::WriterThread;
 pub use usage::{Thinned, Usage, UsageQuery};
 pub use webhook::{Outgoing, WebhookQueue};
@@ -123,27 +155,37 @@ pub trait Store:
     + AuditHeads
     + Checkins
     + Contacts
+    + Customers
     + DesiredDocuments
     + EnrollmentRequests
     + EscrowNotices
     + Escrows
     + Events
     + GuestAudits
+    + GuestJobs
+    + HostCertificates
     + HostLabelling
     + Hosts
     + ImageApprovals
     + Invites
+    + MachineTokens
+    + Objects
+    + Leases
     + Operators
     + Outbox
     + Pruning
     + ReleaseOffers
     + Releases
     + Renewals
+    + Replicas
     + RestoreCertificates
     + RestoreOrders
     + Restores
     + Rollouts
+    + Sessions
+    + SignIns
     + SignedJobs
+    + StateSnapshots
     + Usage
     + WebhookQueue
     + WorkOrders
@@ -173,6 +215,9 @@ pub enum StoreError {
     /// The engine has ended.
     #[error("the hub is stopping")]
     Stopped,
+    /// Another hub has the duty, or nobody has.
+    #[error("this hub's term in the duty {} is over, and nothing was written: another hub goes on", .0.as_str())]
+    TermOver(Duty),
     /// The engine says no.
     #[error("the database could not {action}: look at its disk and at the hub's log")]
     Engine {

@@ -1,8 +1,9 @@
 //! Operators and the hashes of their tokens.
 
 use async_trait::async_trait;
+use holdfast_protocol::access::Grant;
 use holdfast_protocol::id::{CorrelationId, OperatorName};
-use holdfast_protocol::operator::{OperatorView, Role};
+use holdfast_protocol::operator::OperatorView;
 use holdfast_protocol::secret::TokenHash;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -15,8 +16,8 @@ use super::{StoreError, WriteError};
 #[derive(Clone, Debug)]
 pub struct NewOperator {
     pub name: OperatorName,
-    /// What they may do.
-    pub role: Role,
+    /// What they may do, and with what.
+    pub grant: Grant,
     /// The hash of their token.
     pub token: TokenHash,
     /// When the token ends.
@@ -30,8 +31,8 @@ pub struct NewOperator {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorRecord {
     pub name: OperatorName,
-    /// What they may do.
-    pub role: Role,
+    /// What they may do, and with what.
+    pub grant: Grant,
     /// When the last of their tokens ends.
     pub expires_at: Option<Timestamp>,
     /// When the operator was removed.
@@ -42,8 +43,8 @@ impl OperatorRecord {
     /// As admins see it.
     #[must_use]
     pub fn view(self) -> OperatorView {
-        let Self { name, role, expires_at, revoked_at } = self;
-        OperatorView { name, role, expires_at, revoked_at }
+        let Self { name, grant, expires_at, revoked_at } = self;
+        OperatorView { name, role: grant.role(), scope: grant.scope().clone(), expires_at, revoked_at }
     }
 }
 
@@ -58,9 +59,12 @@ pub struct TokenMade {
 /// Why an operator is not added or removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OperatorError {
-    /// The name is in use with another role, or was removed.
-    #[error("{name} exists already, as {role:?} or removed: choose another name")]
-    Taken { name: OperatorName, role: Role },
+    /// The name is in use with another role or scope, or was removed.
+    #[error("{name} exists already, as {grant} or removed: choose another name")]
+    Taken { name: OperatorName, grant: Box<Grant> },
+    /// A machine has the name.
+    #[error("{name} is the name of a machine token: choose another name")]
+    Machine { name: OperatorName },
     /// Without this admin, no operator could add another one.
     #[error(
         "{name} is the last admin with a token: make another admin first, or use `hubd operator` on the machine itself"
@@ -74,7 +78,7 @@ pub enum OperatorError {
 /// Operators and their tokens.
 #[async_trait]
 pub trait Operators: Send + Sync {
-    /// Makes an operator, or gives one who is there in the same role another token: the machine's own administrator does.
+    /// Makes an operator, or gives one who is there in the same role and scope another token: the machine's own administrator does.
     ///
     /// # Errors
     /// [`OperatorError`].
@@ -111,6 +115,12 @@ pub trait Operators: Send + Sync {
         by: By,
         name: OperatorName,
     ) -> Result<OperatorView, WriteError<OperatorError>>;
+
+    /// One operator by name, who may have been removed.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn operator(&self, name: OperatorName) -> Result<Option<OperatorRecord>, StoreError>;
 
     /// Who there is, and was.
     ///

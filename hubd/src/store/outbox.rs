@@ -6,7 +6,8 @@ use holdfast_protocol::alert::DeliveryOutcome;
 use holdfast_protocol::id::ReceiverName;
 use jiff::Timestamp;
 
-use super::{By, StoreError, WriteError};
+use super::duty::Deliveries;
+use super::{By, StoreError, Term, WriteError};
 
 /// A notice that is being sent. No other task sends it meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +75,11 @@ pub trait Outbox: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn take_outgoing(&self, now: Timestamp) -> Result<Vec<OutgoingAlert>, StoreError>;
+    async fn take_outgoing(
+        &self,
+        term: &Term<Deliveries>,
+        now: Timestamp,
+    ) -> Result<Vec<OutgoingAlert>, StoreError>;
 
     /// When the next notice is due.
     ///
@@ -82,11 +87,11 @@ pub trait Outbox: Send + Sync {
     /// [`StoreError`].
     async fn next_outgoing_at(&self) -> Result<Option<Timestamp>, StoreError>;
 
-    /// Lets notices wait again that an earlier run of the hub was sending when it ended.
+    /// Lets notices wait again that an earlier run of the hub, or another hub, was sending when it ended.
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn release_outgoing(&self) -> Result<(), StoreError>;
+    async fn release_outgoing(&self, term: &Term<Deliveries>) -> Result<(), StoreError>;
 
     /// Writes down how a delivery ended.
     ///
@@ -94,6 +99,7 @@ pub trait Outbox: Send + Sync {
     /// [`StoreError`].
     async fn delivery_ended(
         &self,
+        term: &Term<Deliveries>,
         sent: OutgoingAlert,
         end: DeliveryEnd,
         now: Timestamp,

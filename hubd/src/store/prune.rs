@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
-use super::StoreError;
+use super::{StoreError, Term, duty};
 
 /// A repeat of a request comes within a day.
 pub const ANSWERS_KEPT: SignedDuration = SignedDuration::from_hours(24);
@@ -31,8 +31,12 @@ pub const DELIVERIES_KEPT: u32 = 50_000;
 pub const SILENCES_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// How long audit records about guests are kept.
 pub const AUDIT_RECORDS_KEPT: SignedDuration = SignedDuration::from_hours(400 * 24);
-/// Certificates of one host: the one in use, the next, and a few for inspection.
-pub const CERTIFICATES_KEPT: u32 = 8;
+/// Certificates of one host: the one in use, the next, and those of about a month, by which a key that another host had
+/// is known.
+pub const CERTIFICATES_KEPT: u32 = 48;
+
+/// Sessions that ended: addresses from which people signed in are known by them.
+pub const SESSIONS_KEPT: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// The removal of expired records.
 #[async_trait]
@@ -41,5 +45,5 @@ pub trait Pruning: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn prune(&self, now: Timestamp) -> Result<(), StoreError>;
+    async fn prune(&self, term: &Term<duty::Upkeep>, now: Timestamp) -> Result<(), StoreError>;
 }

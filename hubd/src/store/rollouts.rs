@@ -8,7 +8,7 @@ use holdfast_protocol::release::rollout::{RolloutRequest, RolloutView};
 use jiff::Timestamp;
 
 use super::idempotency::By;
-use super::{StoreError, WriteError};
+use super::{StoreError, Term, WriteError, duty};
 use crate::domain::rollout::action::{Action, ActionError};
 use crate::domain::rollout::plan::PlanError;
 
@@ -97,5 +97,10 @@ pub trait Rollouts: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn evaluate_rollouts(&self, now: Timestamp, correlation: CorrelationId) -> Result<(), StoreError>;
+    async fn evaluate_rollouts(
+        &self,
+        term: &Term<duty::Rollouts>,
+        now: Timestamp,
+        correlation: CorrelationId,
+    ) -> Result<(), StoreError>;
 }

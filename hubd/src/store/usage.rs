@@ -5,7 +5,7 @@ use holdfast_protocol::id::{GuestUid, HostId};
 use holdfast_protocol::usage::{UsageSample, UsageSeries, UsageSpan};
 use jiff::Timestamp;
 
-use super::StoreError;
+use super::{StoreError, Term, duty};
 use crate::domain::host::HostRef;
 
 /// Whose use is asked for.
@@ -49,7 +49,7 @@ pub trait Usage: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn thin_usage(&self, bytes_max: u64) -> Result<Thinned, StoreError>;
+    async fn thin_usage(&self, term: &Term<duty::Upkeep>, bytes_max: u64) -> Result<Thinned, StoreError>;
 
     /// The newest sample of a host, where it is not older than a few minutes.
     ///

@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use holdfast_protocol::id::CorrelationId;
 use holdfast_protocol::operator::EventView;
 
-use super::StoreError;
+use super::duty::Webhook;
+use super::{StoreError, Term};
 
 /// An event to be forwarded.
 #[derive(Clone, Debug)]
@@ -27,11 +28,11 @@ pub trait WebhookQueue: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn passed_on(&self, number: u64) -> Result<(), StoreError>;
+    async fn passed_on(&self, term: &Term<Webhook>, number: u64) -> Result<(), StoreError>;
 
     /// Passes over all that happened before a webhook was there to hear of it.
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn pass_over_all(&self) -> Result<(), StoreError>;
+    async fn pass_over_all(&self, term: &Term<Webhook>) -> Result<(), StoreError>;
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::idempotency::By;
-use super::{StoreError, WriteError};
+use super::{StoreError, Term, WriteError, duty};
 use crate::domain::host::HostRef;
 use crate::domain::work_order::WorkOrderError;
 
@@ -82,5 +82,10 @@ pub trait WorkOrders: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn expire_work_orders(&self, now: Timestamp, correlation: CorrelationId) -> Result<(), StoreError>;
+    async fn expire_work_orders(
+        &self,
+        term: &Term<duty::WorkOrders>,
+        now: Timestamp,
+        correlation: CorrelationId,
+    ) -> Result<(), StoreError>;
 }

@@ -7,17 +7,16 @@ use std::sync::Arc;
 use alerts::incident::Scope;
 use holdfast_protocol::condition::ReportedCondition;
 use holdfast_protocol::id::CorrelationId;
-use holdfast_protocol::json::chain;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::hub_backup::BackupWatch;
-use super::{Rest, rest};
+use super::{Rest, log_failure, rest};
 use crate::clock::Clock;
 use crate::domain::alerting::own::{self, BackupState, DatabaseState, DiskRoom, HubFacts, SettingsState};
 use crate::domain::deadman::TICK;
-use crate::store::{SharedStore, StoreError};
+use crate::store::{Epoch, Lease, SharedStore, StoreError, Term, duty};
 
 /// Scopes of one transaction. Check-ins wait no longer for it than for a batch of their own.
 const SCOPES_A_STEP: u32 = 64;
@@ -28,6 +27,7 @@ const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(60);
 /// The engine's timer.
 pub struct AlertTimer {
     pub store: SharedStore,
+    lease: Lease<duty::Alerts>,
     pub clock: Arc<dyn Clock>,
     /// The folder of the database.
     pub folder: PathBuf,
@@ -37,6 +37,8 @@ pub struct AlertTimer {
     pub database: Option<watch::Receiver<DatabaseState>>,
     /// What became of settings that were read again.
     pub settings: Option<watch::Receiver<SettingsState>>,
+    /// The term in which the rest was found: another hub may have found something else since.
+    term: Option<Epoch>,
     /// What was last found; what did not change is not given to the engine again.
     found: BTreeMap<Scope, Vec<ReportedCondition>>,
     looked_at: Option<Timestamp>,
@@ -44,9 +46,24 @@ pub struct AlertTimer {
 
 impl AlertTimer {
     #[must_use]
-    pub fn new(store: SharedStore, clock: Arc<dyn Clock>, folder: PathBuf) -> Self {
-        let (backup, database, settings) = (None, None, None);
-        Self { store, clock, folder, backup, database, settings, found: BTreeMap::new(), looked_at: None }
+    pub fn new(
+        store: SharedStore,
+        lease: Lease<duty::Alerts>,
+        clock: Arc<dyn Clock>,
+        folder: PathBuf,
+    ) -> Self {
+        Self {
+            store,
+            lease,
+            clock,
+            folder,
+            backup: None,
+            database: None,
+            settings: None,
+            term: None,
+            found: BTreeMap::new(),
+            looked_at: None,
+        }
     }
 
     /// The same, with the place of the hub's backups.
@@ -71,29 +88,34 @@ impl AlertTimer {
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
         while rest(&mut stop, TICK).await == Rest::Over {
             if let Err(error) = self.tick().await {
-                tracing::error!(action = "alerts", result = "failed", error = %chain(&error));
+                log_failure("alerts", &error);
             }
         }
     }
 
-    /// Does what is due.
+    /// Does what is due, where this hub has the duty.
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn tick(&mut self) -> Result<(), StoreError> {
+        let Some(term) = self.lease.term() else { return Ok(()) };
+        if self.term != Some(term.epoch()) {
+            (self.term, self.looked_at) = (Some(term.epoch()), None);
+            self.found.clear();
+        }
         let now = self.clock.now();
         let is_due = |at: Timestamp| now < at || now.duration_since(at) >= LOOK_EVERY;
         if self.looked_at.is_none_or(is_due) {
-            self.look(now).await?;
+            self.look(&term, now).await?;
             self.looked_at = Some(now);
         }
         let correlation = CorrelationId::new(Uuid::new_v4());
-        while self.store.advance_alerts(now, correlation, SCOPES_A_STEP).await? == SCOPES_A_STEP {}
+        while self.store.advance_alerts(&term, now, correlation, SCOPES_A_STEP).await? == SCOPES_A_STEP {}
         Ok(())
     }
 
     /// Looks what is wrong by the hub's own rows and its disk.
-    async fn look(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    async fn look(&mut self, term: &Term<duty::Alerts>, now: Timestamp) -> Result<(), StoreError> {
         let facts = self.store.own_facts(now).await?;
         let database = self.database.as_ref().map(|state| state.borrow().clone()).unwrap_or_default();
         let settings = self.settings.as_ref().map(|state| state.borrow().clone()).unwrap_or_default();
@@ -107,7 +129,7 @@ impl AlertTimer {
             return Ok(());
         }
         let correlation = CorrelationId::new(Uuid::new_v4());
-        self.store.observe(news.clone(), now, correlation).await?;
+        self.store.observe(term, news.clone(), now, correlation).await?;
         for (scope, found) in news {
             self.found.insert(scope, found);
         }

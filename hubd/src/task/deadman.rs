@@ -3,32 +3,36 @@
 use std::sync::Arc;
 
 use holdfast_protocol::id::CorrelationId;
-use holdfast_protocol::json::chain;
-use holdfast_protocol::listening::Listening;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::{Rest, rest};
+use super::{Rest, log_failure, rest};
 use crate::clock::Clock;
 use crate::domain::alerting::AlertContext;
-use crate::domain::deadman::{ABSENCE, TICK, evaluate, worsened};
-use crate::store::{SharedStore, StoreError};
+use crate::domain::deadman::{TICK, evaluate, worsened};
+use crate::store::duty::DeadMansSwitch;
+use crate::store::{Lease, SharedStore, StoreError, Term};
 
-/// Ticks until `stop`. A tick that fails is logged and repeated at the next.
+/// Ticks until `stop`, where this hub has the duty. Since when a hub hears hosts is kept in the database: it is the time
+/// of all hubs together, and not of this process.
 pub async fn run(
     store: SharedStore,
+    lease: Lease<DeadMansSwitch>,
     alerts: AlertContext,
     clock: Arc<dyn Clock>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let mut listening = Listening::from(clock.now(), ABSENCE);
     while rest(&mut stop, TICK).await == Rest::Over {
+        let Some(term) = lease.term() else { continue };
         let now = clock.now();
-        let hub_up_since = listening.look(now);
-        alerts.listens_since(hub_up_since);
-        if let Err(error) = tick(&store, hub_up_since, now).await {
-            tracing::error!(action = "deadman", result = "failed", error = %chain(&error));
+        let ticked = async {
+            let hub_up_since = store.listen(&term, now).await?;
+            alerts.listens_since(hub_up_since);
+            tick(&store, &term, hub_up_since, now).await
+        };
+        if let Err(error) = ticked.await {
+            log_failure("deadman", &error);
         }
     }
 }
@@ -37,7 +41,12 @@ pub async fn run(
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn tick(store: &SharedStore, hub_up_since: Timestamp, now: Timestamp) -> Result<(), StoreError> {
+pub async fn tick(
+    store: &SharedStore,
+    term: &Term<DeadMansSwitch>,
+    hub_up_since: Timestamp,
+    now: Timestamp,
+) -> Result<(), StoreError> {
     let mut worse = Vec::new();
     for silence in store.listened_to().await? {
         let judged = evaluate(silence.since, (silence.poll, silence.alarm_after), hub_up_since, now);
@@ -48,5 +57,5 @@ pub async fn tick(store: &SharedStore, hub_up_since: Timestamp, now: Timestamp) 
     if worse.is_empty() {
         return Ok(());
     }
-    store.write_down(worse, now, CorrelationId::new(Uuid::new_v4())).await
+    store.write_down(term, worse, now, CorrelationId::new(Uuid::new_v4())).await
 }

@@ -3,7 +3,7 @@
 //! Each receiver is served by itself, its notices one at a time and in order: a slow one delays no other. So there are at
 //! most two tasks for each receiver, one of which waits. A notice for a receiver that the settings do not name any more is
 //! refused at its next try, and the delivery log says so. A notice that was being sent when the hub ended is sent again
-//! under the same id, by which receivers know a repeat.
+//! under the same id, by which receivers know a repeat; so is one that was being sent when another hub took over.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use notify::{Channel, DeliveryError, EgressPolicy, OutboxId, RetryDecision, Send
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 
-use super::{Rest, rest};
+use super::{Rest, log_failure, rest};
 use crate::api::{ConfiguredReceiver, ConfiguredReceivers, SettingsFiles};
 use crate::clock::Clock;
 use crate::domain::alerting::notice_text::{HubName, message, repeated};
 use crate::domain::retry::{AfterFailure, after};
-use crate::store::{DeliveryEnd, OutgoingAlert, SharedStore, StoreError};
+use crate::store::{DeliveryEnd, Lease, OutgoingAlert, SharedStore, StoreError, Term, duty};
 
 /// A notice that no receiver took for so long is given up; the delivery log says so.
 const TRIED_FOR: SignedDuration = SignedDuration::from_hours(24);
@@ -97,6 +97,7 @@ impl ReceiverSet {
 /// Delivers notices.
 pub struct Deliveries {
     store: SharedStore,
+    lease: Lease<duty::Deliveries>,
     clock: Arc<dyn Clock>,
     /// As the settings name them now.
     set: watch::Receiver<ReceiverSet>,
@@ -105,28 +106,43 @@ pub struct Deliveries {
 
 impl Deliveries {
     #[must_use]
-    pub const fn new(
+    pub fn new(
         set: watch::Receiver<ReceiverSet>,
-        store: SharedStore,
+        (store, lease): (SharedStore, Lease<duty::Deliveries>),
         clock: Arc<dyn Clock>,
         hub: HubName,
     ) -> Self {
-        Self { store, clock, set, hub }
+        Self { store, lease, clock, set, hub }
     }
 
-    /// Delivers until `stop`. What is being sent then is finished first, each within the timeout of its channel.
-    pub async fn run(self, mut stop: watch::Receiver<bool>) {
-        let mut written = self.store.events_written();
-        if let Err(error) = self.store.release_outgoing().await {
-            tracing::error!(action = "deliver", result = "failed", error = %chain(&error));
+    /// Delivers until `stop`, where this hub has the duty. What is being sent then is finished first, each within the
+    /// timeout of its channel.
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        loop {
+            let term = tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => return,
+                term = self.lease.taken() => term,
+            };
+            if self.serve(&term, &mut stop).await == Rest::Stop {
+                return;
+            }
         }
+    }
+
+    /// Delivers until the end of a term, or `stop`.
+    async fn serve(&self, term: &Term<duty::Deliveries>, stop: &mut watch::Receiver<bool>) -> Rest {
+        let mut written = self.store.events_written();
         let (mut in_flight, mut resent_at) = (InFlight::default(), None);
+        // What was being sent before this term waits again first.
+        in_flight.unrecorded_since = Some(Timestamp::MIN);
         loop {
             written.mark_unchanged();
-            self.release_if_due(&mut in_flight).await;
-            self.resend_if_due(&mut resent_at, &mut in_flight);
-            if let Err(error) = self.begin_due(&mut in_flight).await {
-                tracing::error!(action = "deliver", result = "failed", error = %chain(&error));
+            self.release_if_due(term, &mut in_flight).await;
+            if term.is_trusted() {
+                self.resend_if_due(&mut resent_at, &mut in_flight);
+            }
+            if let Err(error) = self.begin_due(term, &mut in_flight).await {
+                log_failure("deliver", &error);
             }
             let pause = self.pause().await;
             tokio::select! {
@@ -139,25 +155,32 @@ impl Deliveries {
                     }
                 }
                 Some(_) = in_flight.resends.join_next() => {}
-                rested = rest(&mut stop, pause) => if rested == Rest::Stop { break },
+                // Whoever has the next term sends it again, under the same id.
+                () = term.over() => {
+                    in_flight.resends.shutdown().await;
+                    in_flight.notices.shutdown().await;
+                    return Rest::Over;
+                }
+                rested = rest(stop, pause) => if rested == Rest::Stop { break },
             }
         }
         in_flight.resends.shutdown().await;
         while in_flight.notices.join_next().await.is_some() {}
+        Rest::Stop
     }
 
     /// Where the outbox does not have the end of a delivery, the notice waits again, as after a start: without that, its
     /// receiver would be sent nothing more. Not at once, since it is sent for as long as the store refuses its end.
-    async fn release_if_due(&self, in_flight: &mut InFlight) {
+    async fn release_if_due(&self, term: &Term<duty::Deliveries>, in_flight: &mut InFlight) {
         let Some(since) = in_flight.unrecorded_since else { return };
         let now = self.clock.now();
         let is_due = now < since || now.duration_since(since) >= RELEASE_AFTER;
         if !is_due || !in_flight.notices.is_empty() {
             return;
         }
-        match self.store.release_outgoing().await {
+        match self.store.release_outgoing(term).await {
             Ok(()) => in_flight.unrecorded_since = None,
-            Err(error) => tracing::error!(action = "deliver", result = "failed", error = %chain(&error)),
+            Err(error) => log_failure("deliver", &error),
         }
     }
 
@@ -198,22 +221,33 @@ impl Deliveries {
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn begin_due(&self, in_flight: &mut InFlight) -> Result<(), StoreError> {
+    async fn begin_due(
+        &self,
+        term: &Term<duty::Deliveries>,
+        in_flight: &mut InFlight,
+    ) -> Result<(), StoreError> {
         // The store gives no second notice of a receiver before the first one ended.
-        for outgoing in self.store.take_outgoing(self.clock.now()).await? {
+        for outgoing in self.store.take_outgoing(term, self.clock.now()).await? {
             let line = in_flight.lines.of(&outgoing.notice.receiver);
             let (set, hub) = (self.set.borrow().clone(), self.hub.clone());
-            let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
+            let (store, clock, term) = (self.store.clone(), Arc::clone(&self.clock), term.clone());
             in_flight.notices.spawn(async move {
                 let _line = line.lock_owned().await;
-                let result = send(&set, &hub, &outgoing, clock.now()).await;
+                // The process may have been stopped since the notice was taken.
+                if !term.is_trusted() {
+                    return EndRecorded::No;
+                }
+                let result = tokio::select! {
+                    () = term.over() => return EndRecorded::No,
+                    result = send(&set, &hub, &outgoing, clock.now()) => result,
+                };
                 let now = clock.now();
                 let end = judge(result, &outgoing, now);
                 log(&outgoing, &end);
-                match store.delivery_ended(outgoing, end, now).await {
+                match store.delivery_ended(&term, outgoing, end, now).await {
                     Ok(()) => EndRecorded::Yes,
                     Err(error) => {
-                        tracing::error!(action = "deliver", result = "failed", error = %chain(&error));
+                        log_failure("deliver", &error);
                         EndRecorded::No
                     }
                 }

@@ -1,6 +1,7 @@
 //! Signed `POST` requests to servers of others.
 //!
-//! The signature is `x-holdfast-signature: sha256=<hex>` of HMAC-SHA256 over the body, with the receiver's own secret.
+//! The signature is `x-holdfast-signature: sha256=<hex>` of HMAC-SHA256 over the body, with the receiver's own secret. While
+//! a secret is replaced there are two, `sha256=<hex>,sha256=<hex>`: a receiver accepts a body when one of them fits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,12 +19,28 @@ const DELIVERY_WAIT: Duration = Duration::from_secs(10);
 /// The signature of the body.
 pub const SIGNATURE_HEADER: &str = "x-holdfast-signature";
 
+/// What a receiver knows a repeat by.
+pub const IDEMPOTENCY_HEADER: &str = "idempotency-key";
+
 /// Where something is sent to.
 #[derive(Clone, Debug)]
 pub struct WebhookSettings {
     pub url: reqwest::Url,
     /// What its signatures are made with.
     pub secret: Secret,
+    /// The secret before it, while the receiver may still know that alone.
+    pub former_secret: Option<Secret>,
+}
+
+impl WebhookSettings {
+    /// The signatures of a body, as the header has them.
+    fn signatures(&self, body: &[u8]) -> String {
+        let sign = |secret: &Secret| {
+            let key = hmac::Key::new(hmac::HMAC_SHA256, secret.expose().as_bytes());
+            format!("sha256={}", hex::encode(hmac::sign(&key, body)))
+        };
+        std::iter::once(&self.secret).chain(&self.former_secret).map(sign).collect::<Vec<_>>().join(",")
+    }
 }
 
 /// Why nothing can be sent.
@@ -80,15 +97,16 @@ impl Post {
         correlation: CorrelationId,
         body: Vec<u8>,
     ) -> Result<(), String> {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, to.secret.expose().as_bytes());
-        let signature = hex::encode(hmac::sign(&key, &body));
+        let signatures = to.signatures(&body);
         let sent = self
             .client
             .post(to.url.clone())
             .header(CONTENT_TYPE, "application/json")
             .header(header, number)
+            // The same for each try, whatever hub makes it.
+            .header(IDEMPOTENCY_HEADER, format!("{header}-{number}-{correlation}"))
             .header(CORRELATION_ID_HEADER, correlation.to_string())
-            .header(SIGNATURE_HEADER, format!("sha256={signature}"))
+            .header(SIGNATURE_HEADER, signatures)
             .body(body)
             .send()
             .await;
@@ -112,6 +130,19 @@ mod tests {
     use super::*;
 
     const RECEIVER: &str = "HOLDFAST_TEST_RECEIVER";
+
+    #[test]
+    fn while_a_secret_is_replaced_each_of_the_two_has_its_signature() {
+        let to = |secret: &str, former: Option<&str>| WebhookSettings {
+            url: "https://receiver.example/".parse().unwrap(),
+            secret: Secret::new(secret.repeat(32)),
+            former_secret: former.map(|former| Secret::new(former.repeat(32))),
+        };
+        let both = to("b", Some("a")).signatures(b"body");
+        let (new, old) = both.split_once(',').unwrap();
+        assert_eq!((new, old), (&*to("b", None).signatures(b"body"), &*to("a", None).signatures(b"body")));
+        assert!(new != old && !to("b", None).signatures(b"body").contains(','));
+    }
 
     /// A proxy of the environment would read the body and could answer for the receiver.
     #[tokio::test]
@@ -148,7 +179,11 @@ mod tests {
     #[ignore = "the inner half of the test above, which runs it with proxies in its environment"]
     async fn the_sender() {
         let Ok(url) = std::env::var(RECEIVER) else { return };
-        let to = WebhookSettings { url: url.parse().unwrap(), secret: Secret::new("a".repeat(32)) };
+        let to = WebhookSettings {
+            url: url.parse().unwrap(),
+            secret: Secret::new("a".repeat(32)),
+            former_secret: None,
+        };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let post = Post::new([&to], provider).unwrap();
         post.send(

@@ -42,7 +42,12 @@ impl BackupWatch {
         let mut newest = None;
         for entry in std::fs::read_dir(&self.path)?.take(FILES_MAX) {
             // A file that was removed meanwhile is none.
-            let Ok(about) = entry?.metadata() else { continue };
+            let entry = entry?;
+            // What a backup that was killed left behind is none either.
+            if entry.file_name().as_encoded_bytes().ends_with(b".part") {
+                continue;
+            }
+            let Ok(about) = entry.metadata() else { continue };
             newest = newest.max(Some(about).filter(std::fs::Metadata::is_file).as_ref().and_then(time));
         }
         Ok(newest)
@@ -86,6 +91,7 @@ mod tests {
         write(&folder.path().join("monday.db"), "a", 1_000);
         write(&folder.path().join("tuesday.db"), "a", 2_000);
         write(&folder.path().join("wednesday.db"), "", 3_000);
+        write(&folder.path().join("thursday.db.17.part"), "a", 4_000);
         std::fs::create_dir(folder.path().join("folder")).unwrap();
         assert_eq!(look(folder.path()), Some(2_000));
         assert_eq!(look(&folder.path().join("monday.db")), Some(1_000));

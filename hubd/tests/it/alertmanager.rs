@@ -95,7 +95,7 @@ pub async fn reports(world: &World, host: &Host, sequence: u64, codes: &[Conditi
     let sections = Sections { conditions, ..request.sections.clone() };
     host.check_in(&CheckinRequest { sections, ..request }, "0s").await.data(StatusCode::OK);
     let now = world.clock.advance(1);
-    world.store.advance_alerts(now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
+    world.store.advance_alerts(&world.term().await, now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,7 +126,7 @@ async fn a_real_alertmanager_lists_an_alert_until_it_is_over() {
     // The next notice of the group is due after its interval.
     reports(&world, &host, 2, &[]).await;
     let now = world.clock.advance(10);
-    world.store.advance_alerts(now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
+    world.store.advance_alerts(&world.term().await, now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
     until("the alert is over", || async { alertmanager.alerts().await.unwrap().is_empty() }).await;
 }
 
@@ -150,7 +150,7 @@ async fn what_fires_is_sent_again_each_minute_and_what_is_over_is_not() {
     assert!(all.iter().all(|one| one["endsAt"].is_null()), "{all:?}");
     reports(&world, &host, 2, &[]).await;
     let now = world.clock.advance(10);
-    world.store.advance_alerts(now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
+    world.store.advance_alerts(&world.term().await, now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
     until("its end is sent", || async { sent().last().unwrap()["endsAt"].is_string() }).await;
     let name: ReceiverName = "prom".parse().unwrap();
     assert_eq!(world.store.firing_at(name, 10).await.unwrap(), [], "nothing is sent again from now on");

@@ -36,7 +36,10 @@ async fn world() -> World {
     let key = Secret::new("k".repeat(32)).try_into().unwrap();
     let alerts = AlertSettings {
         rules: Rules::default().resolve(std::slice::from_ref(&name)).unwrap(),
-        receivers: vec![Receiver { name, channel: Channel::Webhook(Webhook { url, key, ca: None }) }],
+        receivers: vec![Receiver {
+            name,
+            channel: Channel::Webhook(Webhook { url, key, former_key: None, ca: None }),
+        }],
         reach: EgressPolicy::Loopback,
         watcher: None,
         backup: None,
@@ -64,7 +67,7 @@ async fn reports(world: &World, host: &Host, sequence: u64, codes: &[ConditionCo
 /// Lets the engine do what is due after some seconds.
 async fn later(world: &World, seconds: i64) {
     let now = world.clock.advance(seconds);
-    world.store.advance_alerts(now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
+    world.store.advance_alerts(&world.term().await, now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
 }
 
 async fn list(client: &Client, query: &str) -> Vec<IncidentView> {

@@ -206,7 +206,7 @@ fn by_what_they_say(hand: &Hand) -> Vec<Row> {
     let capital = urn(host, "1").replace(&host.to_string(), &host.to_string().to_uppercase());
     vec![
         ("a host nobody enrolled", says(&[&urn(other, "1")]), nobody),
-        ("a generation nobody issued", says(&[&urn(host, "2")]), nobody),
+        ("a generation further ahead than any backup is old", says(&[&urn(host, "92")]), nobody),
         ("the greatest generation", says(&[&urn(host, "4294967295")]), nobody),
         ("a generation beyond all", says(&[&urn(host, "4294967296")]), nobody),
         ("a generation below nothing", says(&[&urn(host, "-1")]), nobody),

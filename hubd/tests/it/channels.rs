@@ -93,7 +93,7 @@ async fn an_alert_reaches_mail_ntfy_gotify_and_a_chat() {
     let sections = Sections { conditions, ..request.sections.clone() };
     host.check_in(&CheckinRequest { sections, ..request }, "0s").await.data(StatusCode::OK);
     let now = world.clock.advance(1);
-    world.store.advance_alerts(now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
+    world.store.advance_alerts(&world.term().await, now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
     until("all four have it", || async { world.store.deliveries(None, 10).await.unwrap().len() == 4 }).await;
     let log = world.store.deliveries(None, 10).await.unwrap();
     assert!(log.iter().all(|one| one.outcome == DeliveryOutcome::Delivered), "{log:?}");

@@ -67,7 +67,8 @@ async fn a_customers_receiver_is_never_sent_anothers_guest() {
     let mut receivers = Vec::new();
     for (name, server) in [("acme", &acme), ("ops", &ops)] {
         let key = Secret::new("k".repeat(32)).try_into().unwrap();
-        let channel = Channel::Webhook(Webhook { url: server.start().await, key, ca: None });
+        let channel =
+            Channel::Webhook(Webhook { url: server.start().await, key, former_key: None, ca: None });
         receivers.push(Receiver { name: name.parse().unwrap(), channel });
     }
     let names: Vec<ReceiverName> = receivers.iter().map(|one| one.name.clone()).collect();
@@ -82,7 +83,7 @@ async fn a_customers_receiver_is_never_sent_anothers_guest() {
     let other = world.enrol("other").await;
     reports(&world, &other, &[(4, "books", "beta")]).await;
     let now = world.clock.advance(60);
-    world.store.advance_alerts(now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
+    world.store.advance_alerts(&world.term().await, now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
     let texts = |server: &Server| -> Vec<String> {
         let seen = server.seen.lock().unwrap();
         let alerts = seen.iter().flat_map(|(_, _, body)| body["alerts"].as_array().unwrap().clone());

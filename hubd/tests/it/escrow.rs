@@ -90,7 +90,7 @@ impl Customer {
         let router = Router::new().route("/read", post(receive)).with_state(self.clone());
         #[expect(clippy::disallowed_methods, reason = "it ends with the test's runtime")]
         tokio::spawn(async move { axum::serve(listener, router).await });
-        WebhookSettings { url, secret: Secret::new(SECRET.to_owned()) }
+        WebhookSettings { url, secret: Secret::new(SECRET.to_owned()), former_secret: None }
     }
 
     pub(super) async fn for_all(&self) -> NoticeSettings {

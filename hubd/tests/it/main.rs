@@ -10,10 +10,14 @@
 
 mod alertmanager;
 mod alerts;
+mod authorization;
+mod ca_change;
+mod certificate_files;
 mod certificates;
 mod channels;
 mod checkin;
 mod csr;
+mod customer_resources;
 mod customers;
 mod database_check;
 mod deadman;
@@ -22,6 +26,8 @@ mod enrollment;
 mod enrollment_requests;
 mod envelope;
 mod escrow;
+#[path = "../../../tests/support/filled_hub.rs"]
+mod filled_hub;
 mod guest_audit;
 mod guests;
 mod idempotency;
@@ -33,6 +39,7 @@ mod mail_server;
 mod metrics;
 mod notices;
 mod openapi;
+mod operator_rates;
 mod operators;
 mod postgres;
 #[path = "../../../tests/support/postgres.rs"]
@@ -42,6 +49,7 @@ mod prometheus;
 mod readmission;
 mod releases;
 mod reload;
+mod resources;
 mod restart;
 mod restore;
 mod restore_certificates;
@@ -50,10 +58,14 @@ mod root_links;
 #[path = "../../../tests/support/rows.rs"]
 mod rows;
 mod sessions;
+mod sign_in;
 mod slow_receivers;
+mod state;
 mod store;
 mod strangers;
 mod tls;
+mod tokens;
+mod transfer;
 mod webhook;
 mod work_orders;
 mod world;

@@ -69,7 +69,7 @@ async fn a_notice_is_signed_repeated_under_its_key_and_written_down() {
     let server = Server::default();
     server.answers.lock().unwrap().push(StatusCode::BAD_GATEWAY);
     let key = Secret::new("k".repeat(32)).try_into().unwrap();
-    let channel = Channel::Webhook(Webhook { url: server.start().await, key, ca: None });
+    let channel = Channel::Webhook(Webhook { url: server.start().await, key, former_key: None, ca: None });
     let world = World::with(Options { alerts: to_ops(channel), ..Options::default() }).await;
     let queued: TestQueued =
         world.admin().send(Method::POST, "/v1/receivers/ops/test", &json!({})).await.data(StatusCode::OK);

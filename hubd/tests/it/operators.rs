@@ -1,5 +1,6 @@
 //! Tokens and roles.
 
+use holdfast_protocol::access::{AccessScope, Grant};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::CorrelationId;
 use holdfast_protocol::operator::{
@@ -15,11 +16,15 @@ use serde_json::Value;
 use crate::world::World;
 
 pub async fn operator(world: &World, name: &str, role: Role) -> String {
+    person(world, name, role, AccessScope::Everything {}).await
+}
+
+pub async fn person(world: &World, name: &str, role: Role, scope: AccessScope) -> String {
     let token = new_token().unwrap();
     let at = world.clock.now();
     let new = NewOperator {
         name: name.parse().unwrap(),
-        role,
+        grant: Grant::new(role, scope).unwrap(),
         token: token.hash(),
         expires_at: at + SignedDuration::from_hours(24),
         at,
@@ -94,7 +99,12 @@ async fn no_token_and_no_secret_is_in_the_database() {
 }
 
 fn asked(name: &str, role: Role) -> OperatorRequest {
-    OperatorRequest { name: name.parse().unwrap(), role, days: 30.try_into().unwrap() }
+    OperatorRequest {
+        name: name.parse().unwrap(),
+        role,
+        scope: AccessScope::Everything {},
+        days: 30.try_into().unwrap(),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

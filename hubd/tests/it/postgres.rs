@@ -8,8 +8,10 @@ use holdfast_protocol::operator::{HostDetail, WhoAmI};
 use hubd::domain::alerting::AlertContext;
 use hubd::postgres::{MigrateError, OpenError, Postgres, SchemaError, Server, Users};
 use hubd::settings::Database;
-use hubd::store::{Checkin, Redemption, SharedStore, WriterThread};
+use hubd::store::duty::Upkeep;
+use hubd::store::{Checkin, Duty, HolderId, LEASE, Lease, Redemption, SharedStore, StoreError, WriterThread};
 use reqwest::{Method, StatusCode};
+use uuid::Uuid;
 
 use crate::postgres_server::{empty_database, fresh_database, session_at, url_of};
 use crate::process::{Process, at as at_process, hubd};
@@ -130,20 +132,88 @@ fn two_migrations_at_a_time_make_the_tables_once() {
 }
 
 #[test]
-fn a_second_hub_that_serves_is_refused_and_a_command_is_not() {
+fn several_hubs_serve_and_what_must_be_alone_waits_for_none() {
     let server = fresh_database();
-    let first = open(&server, Users::One).unwrap();
+    let hubs = [open(&server, Users::Hub).unwrap(), open(&server, Users::Hub).unwrap()];
     assert!(matches!(open(&server, Users::One), Err(OpenError::Served(_))));
     drop(open(&server, Users::Several).unwrap());
-    drop(first.0);
-    first.1.join().unwrap();
+    for (store, threads) in hubs {
+        drop(store);
+        threads.join().unwrap();
+    }
+    let alone = open(&server, Users::One).unwrap();
+    assert!(matches!(open(&server, Users::Hub), Err(OpenError::Served(_))));
+    drop(alone);
+}
+
+/// The database's clock is set, so all leases seem to be over, or to last for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_s_clock_that_jumps_ends_leases_and_keeps_none_for_ever() {
+    let fixture = Fixture::postgres();
+    let (one, two) = (HolderId::new(Uuid::from_u128(1)), HolderId::new(Uuid::from_u128(2)));
+    let hold = async |holder| fixture.store.hold_leases(holder, &[Duty::Upkeep], LEASE).await.unwrap();
+    let set = |sql: &str| {
+        blocking(|| assert_eq!(session_at(fixture.server()).execute(sql, &[]).unwrap(), 1));
+    };
+    let first = hold(one).await;
+    assert!(hold(two).await.is_empty());
+    // Forward: the lease is over, though nobody else took it. Its holder may renew it, in the same epoch.
+    set("UPDATE hub_leases SET expires_at = expires_at - 60000");
+    let term = Lease::<Upkeep>::granted(&first, tokio::time::Instant::now()).term().unwrap();
+    let refused = fixture.store.prune(&term, at(0)).await;
+    assert!(matches!(refused, Err(StoreError::TermOver(Duty::Upkeep))), "{refused:?}");
+    assert_eq!(hold(one).await, first);
+    fixture.store.prune(&term, at(0)).await.unwrap();
+    // Back: the end is an hour away, and no lease lasts that long.
+    set("UPDATE hub_leases SET expires_at = expires_at + 3600000");
+    assert_eq!(hold(two).await[0].epoch().number(), first[0].epoch().number() + 1);
+}
+
+/// What one hub writes for a host, the other one finds, in the order of the commits and without a second look at quiet hosts.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_hears_of_changes_that_another_one_makes() {
+    let fixture = Fixture::postgres();
+    let host = fixture.box7().await;
+    let (other, _threads) = blocking(|| open(fixture.server(), Users::Hub)).unwrap();
+    let mut changed = other.changed_hosts().unwrap();
+    assert!(other.changed_hosts().is_none(), "one task takes it");
+    let mut events = other.events_written();
+    events.mark_unchanged();
+    // A check-in is no change that a host waits for.
+    fixture.store.check_in(checkin(host, 1, 1)).await.unwrap().unwrap();
+    fixture.store.check_in(quiet_after_first(host, 2)).await.unwrap().unwrap();
+    let window = Some(hubd::store::AnnouncedEnd { until: at(900), reason: None });
+    fixture.store.set_maintenance(by(6), named("box7"), window).await.ok().unwrap().unwrap();
+    assert_eq!(changed.recv().await.unwrap(), [host]);
+    fixture.store.revoke_host(by(7), named("box7")).await.ok().unwrap().unwrap();
+    assert_eq!(changed.recv().await.unwrap(), [host]);
+    events.changed().await.unwrap();
+    let count = || {
+        blocking(|| {
+            session_at(fixture.server())
+                .query_one("SELECT seq FROM change_seq", &[])
+                .unwrap()
+                .get::<_, i64>(0)
+        })
+    };
+    // The session is lost: the next look makes another one.
+    blocking(|| {
+        let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE (query LIKE '%LISTEN%' OR query LIKE '%change_seq%') AND pid <> pg_backend_pid()";
+        session_at(fixture.server()).query(sql, &[]).unwrap();
+    });
+    let before = count();
+    let next = fixture.enrol("box8", host_id(8), &fresh_key()).await.host;
+    fixture.store.revoke_host(by(8), named("box8")).await.ok().unwrap().unwrap();
+    assert_eq!(changed.recv().await.unwrap(), [next]);
+    assert_eq!(count(), before + 1);
 }
 
 /// A server that was restarted, or an administrator who ended sessions.
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_that_end_are_made_anew() {
     let server = blocking(fresh_database);
-    let (store, _writer) = blocking(|| open(&server, Users::One)).unwrap();
+    let (store, _writer) = blocking(|| open(&server, Users::Hub)).unwrap();
     store.ready().await.unwrap();
     blocking(|| {
         let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity

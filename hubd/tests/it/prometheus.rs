@@ -112,7 +112,7 @@ async fn a_prometheus_scrapes_the_hub_and_a_rule_fires() {
     host.check_in(&host.changed(2, 0, sections), "0s").await.data(StatusCode::OK);
     // Its grace is over.
     let now = world.clock.advance(60);
-    world.store.advance_alerts(now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
+    world.store.advance_alerts(&world.term().await, now, CorrelationId::new(Uuid::nil()), 64).await.unwrap();
 
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);

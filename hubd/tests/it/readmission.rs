@@ -16,20 +16,20 @@ use serde_json::Value;
 use crate::jobs::{BLOB, leave, trust};
 use crate::world::{Answered, Host, World, csr, document};
 
-async fn submit(world: &World, key: &KeyPair) -> Answered<EnrollmentAnswer> {
+pub async fn submit(world: &World, key: &KeyPair) -> Answered<EnrollmentAnswer> {
     let request =
         EnrollmentRequest { csr_pem: csr(key), claimed_name: "box7".parse().unwrap(), sealing: None };
     world.anyone().send(Method::POST, "/v1/enrollment-requests", &request).await
 }
 
-async fn pending(world: &World, key: &KeyPair) -> (String, Pin) {
+pub async fn pending(world: &World, key: &KeyPair) -> (String, Pin) {
     match submit(world, key).await.data(StatusCode::ACCEPTED) {
         EnrollmentAnswer::Pending { request, fingerprint, .. } => (request.to_string(), fingerprint),
         EnrollmentAnswer::Approved(_) => panic!("nobody approved"),
     }
 }
 
-async fn approve(
+pub async fn approve(
     world: &World,
     (request, fingerprint): &(String, Pin),
     name: &str,
@@ -40,7 +40,7 @@ async fn approve(
     world.admin().send(Method::POST, &format!("/v1/enrollment-requests/{request}/approve"), &approval).await
 }
 
-async fn let_in(world: &World, key: KeyPair) -> Host {
+pub async fn let_in(world: &World, key: KeyPair) -> Host {
     let EnrollmentAnswer::Approved(enrolled) = submit(world, &key).await.data(StatusCode::OK) else {
         panic!("not let in");
     };

@@ -179,7 +179,8 @@ async fn two_hundred_hosts_a_defect_in_the_second_wave_and_a_restart_in_its_midd
     assert_eq!(act(&admin, "resume").await.code(), ErrorCode::PreconditionFailed);
     assert_eq!(stopped(&hosts[46]).await, stop(WithdrawalReason::Aborted));
     // What ended is over once it stayed so for a while.
-    let mut timer = AlertTimer::new(world.store.clone(), world.clock.clone(), world.folder.clone());
+    let mut timer =
+        AlertTimer::new(world.store.clone(), world.leases.lease(), world.clock.clone(), world.folder.clone());
     for seconds in [61, 4_000] {
         world.clock.advance(seconds);
         timer.tick().await.unwrap();

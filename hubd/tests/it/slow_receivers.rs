@@ -73,7 +73,7 @@ async fn world(gate: &str, server: &Server) -> World {
     let rules = rules.resolve(&[slow.clone(), ops.clone()]).unwrap();
     let alertmanager = Alertmanager { server: gate.to_owned().try_into().unwrap(), token: None, ca: None };
     let key = Secret::new("k".repeat(32)).try_into().unwrap();
-    let webhook = Webhook { url: server.start().await, key, ca: None };
+    let webhook = Webhook { url: server.start().await, key, former_key: None, ca: None };
     let receivers = vec![
         Receiver { name: slow, channel: Channel::Alertmanager(alertmanager) },
         Receiver { name: ops, channel: Channel::Webhook(webhook) },

@@ -40,7 +40,7 @@ async fn start(receiver: Receiver) -> WebhookSettings {
     let router = Router::new().route("/hook", post(receive)).with_state(receiver);
     #[expect(clippy::disallowed_methods, reason = "it ends with the test's runtime")]
     tokio::spawn(async move { axum::serve(listener, router).await });
-    WebhookSettings { url, secret: Secret::new(SECRET.to_owned()) }
+    WebhookSettings { url, secret: Secret::new(SECRET.to_owned()), former_secret: None }
 }
 
 #[tokio::test(flavor = "multi_thread")]

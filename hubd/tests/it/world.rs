@@ -17,14 +17,19 @@ use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operator::{DesiredPut, HostView, InviteCreated, InviteRequest};
 use holdfast_protocol::report::{AgentSection, ReportSchema, Sections};
 use holdfast_protocol::secret::Secret;
+use hubd::api::OperatorCallLimits;
 use hubd::artifacts::ArtifactLimits;
 use hubd::clock::{Clock, SystemClock};
+use hubd::domain::sign_in::SignInRules;
 use hubd::run::{self, Start};
-use hubd::settings::{AlertSettings, Database};
-use hubd::store::SharedStore;
+use hubd::settings::{AlertSettings, CertificateSettings, Database};
+use hubd::store::duty::DutyType;
+use hubd::store::{SharedStore, Term};
 use hubd::task::escrow_notice::NoticeSettings;
 use hubd::task::http_post::WebhookSettings;
+use hubd::task::leases::LeaseDesk;
 use hubd::task::reload::ReloadSource;
+use hubd::task::state_snapshots::{SnapshotSchedule, SnapshotSettings};
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{CertificateParams, KeyPair};
 use reqwest::header::{HeaderMap, HeaderValue};
@@ -53,6 +58,17 @@ impl Clock for TestClock {
 /// As many bytes as a test likes, on however small a disk.
 pub const ARTIFACTS: ArtifactLimits = ArtifactLimits { bytes_max: 1 << 30, disk_reserve_bytes: 0 };
 
+/// Tests keep snapshots themselves.
+pub const SNAPSHOTS: SnapshotSettings =
+    SnapshotSettings { schedule: SnapshotSchedule::Off, bytes_max: 1 << 30 };
+
+/// For tests with more calls than operators make.
+pub const MANY_CALLS: OperatorCallLimits = OperatorCallLimits {
+    calls_per_token: u32::MAX,
+    calls_per_address: u32::MAX,
+    attempts_per_address: u32::MAX,
+};
+
 /// How the hub of a test is started.
 pub struct Options {
     pub webhook: Option<WebhookSettings>,
@@ -61,7 +77,10 @@ pub struct Options {
     pub connections_max: usize,
     pub reload: Option<ReloadSource>,
     pub artifacts: ArtifactLimits,
+    pub certificates: CertificateSettings,
     pub database: Database,
+    pub operator_calls: OperatorCallLimits,
+    pub sign_in: SignInRules,
 }
 
 impl Default for Options {
@@ -74,7 +93,10 @@ impl Default for Options {
             connections_max: 1000,
             reload: None,
             artifacts: ARTIFACTS,
+            certificates: CertificateSettings::default(),
             database: Database::Folder,
+            operator_calls: OperatorCallLimits::USUAL,
+            sign_in: SignInRules::default(),
         }
     }
 }
@@ -82,6 +104,8 @@ impl Default for Options {
 pub struct World {
     pub clock: Arc<TestClock>,
     pub store: SharedStore,
+    /// The duties of its hub.
+    pub leases: LeaseDesk,
     pub url: String,
     pub folder: PathBuf,
     pub ca_pem: String,
@@ -138,10 +162,15 @@ impl World {
             connections_max: options.connections_max,
             usage_bytes_max: u64::MAX,
             artifacts: options.artifacts,
+            snapshots: SNAPSHOTS,
+            operator_calls: options.operator_calls,
+            certificates: options.certificates,
             reload: options.reload,
+            sign_in: options.sign_in,
             clock: clock.clone(),
         };
         let running = run::start(opened, start).await.unwrap();
+        let leases = running.leases.clone();
         let (url, ca_pem) =
             (running.public_url.as_str().to_owned(), std::fs::read_to_string(folder.join("ca.pem")).unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
@@ -150,7 +179,12 @@ impl World {
             let told = async { drop(stopped.await) };
             running.until(told).await.unwrap();
         });
-        Self { clock, store, url, folder, ca_pem, stop: Some(stop), ended: Some(ended), _temp: None }
+        Self { clock, store, leases, url, folder, ca_pem, stop: Some(stop), ended: Some(ended), _temp: None }
+    }
+
+    /// The proof that its hub has a duty.
+    pub async fn term<D: DutyType>(&self) -> Term<D> {
+        self.leases.lease().taken().await
     }
 
     /// Stops the hub and gives its folder, to be started again.
@@ -241,7 +275,9 @@ pub fn client_from(
     address: Option<IpAddr>,
 ) -> Client {
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(ca_pem.as_bytes()).unwrap()).unwrap();
+    for ca in CertificateDer::pem_slice_iter(ca_pem.as_bytes()) {
+        roots.add(ca.unwrap()).unwrap();
+    }
     let config = rustls::ClientConfig::builder_with_provider(net::tls::provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()

@@ -9,7 +9,7 @@ use holdfast_protocol::usage::{UsageSeries, UsageSpan};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{certificate, guest_audit};
+use super::{certificate, guest_audit, resource};
 use crate::args::GuestCommand;
 use crate::error::CliError;
 use crate::hub::{Hub, WHOLE};
@@ -72,6 +72,9 @@ pub async fn run(command: GuestCommand, hub: &Hub, screen: &Screen) -> Result<()
                 render::guest::guests(&pairs, style) + &render::host_state::not_heard(hosts, clock::now())
             })
         }
+        GuestCommand::Set(args) => resource::set(resource::GUESTS, &args, hub, screen).await,
+        GuestCommand::Add(args) => resource::add(resource::GUESTS, &args, hub, screen).await,
+        GuestCommand::Remove(args) => resource::remove(resource::GUESTS, &args, hub, screen).await,
         GuestCommand::Protection { host } => {
             let guests = guests(hub, host.as_deref(), None).await?;
             let ours: Vec<GuestProtection> = guests.iter().filter_map(GuestProtection::of).collect();
@@ -130,7 +133,7 @@ fn called(guest: &str) -> Option<GuestFilter> {
 async fn usage(hub: &Hub, on_host: &OnHost, span: UsageSpan) -> Result<Option<UsageSeries>, CliError> {
     let Some(uid) = on_host.guest.uid else { return Ok(None) };
     let (uid, path) = (uid.to_string(), ["v1", "hosts", on_host.host.as_str(), "usage"]);
-    Ok(hub.find_with(&path, &[("guest", &uid), ("span", span.as_str())]).await?)
+    Ok(hub.find_permitted(&path, &[("guest", &uid), ("span", span.as_str())]).await?)
 }
 
 fn is_called(on_host: &OnHost, name: &str) -> bool {

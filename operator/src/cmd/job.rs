@@ -7,6 +7,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{HostName, JobId};
 use holdfast_protocol::job::act::{Act, args};
 use holdfast_protocol::job::{Draft, JobState, Payload, SignedJob, Target};
+use holdfast_protocol::objection::ObjectionRequest;
 use holdfast_protocol::operator::{
     HostDetail, HostState, HostView, JobDetail, JobSubmit, JobView, QueueState,
 };
@@ -15,6 +16,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
+use super::guest_job;
 use crate::args::{CancelArgs, JobCommand};
 use crate::error::CliError;
 use crate::hub::{Hub, HubError, WHOLE};
@@ -61,6 +63,10 @@ pub async fn run(command: JobCommand, hub: &Hub, folder: &Path, screen: &Screen)
         JobCommand::Watch { host, job, timeout } => watch(hub, &host, &job, timeout, screen).await,
         JobCommand::Payload { file, out } => payload(&file, &out, screen),
         JobCommand::Consent { file, consents } => consent(&file, &consents, screen),
+        JobCommand::Guests => guest_job::list(hub, screen).await,
+        JobCommand::Object { job, reason } => {
+            guest_job::object(&job.to_string(), &ObjectionRequest { reason }, hub, screen).await
+        }
         JobCommand::Cancel(args) => cancel(hub, args, folder, screen).await,
     }
 }

@@ -5,12 +5,15 @@ mod approval;
 pub mod approve;
 pub mod audit;
 mod certificate;
+mod customer;
 mod desired;
 pub mod escrow;
 mod events;
+mod export;
 pub mod golden;
 mod guest;
 pub mod guest_audit;
+mod guest_job;
 mod host;
 mod host_label;
 mod image_builds;
@@ -19,14 +22,18 @@ mod login;
 mod operator;
 mod order;
 mod pin;
+mod policy;
 mod receiver_test;
 mod release;
+mod resource;
 pub mod restore;
 mod rollout;
 pub mod seal;
 mod sign;
 mod silence;
+mod state;
 mod storage;
+mod token;
 mod top;
 pub mod tunnel_token;
 mod watch;
@@ -73,21 +80,26 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
         Command::Host(command) => host::run(command, &hub, &folder, screen).await,
         Command::Desired(command) => desired::run(command, &hub, screen).await,
         Command::Guest(command) => guest::run(command, &hub, screen).await,
+        Command::Policy(command) => policy::run(command, &hub, screen).await,
         Command::Golden(command) => golden::run(command, &hub, screen).await,
         Command::Storage(command) => storage::run(command, &hub, screen).await,
         Command::Escrow(command) => escrow::run(command, &hub, screen).await,
         Command::Sign(args) => sign::run(*args, &hub, &folder, screen).await,
         Command::Release(command) => release::run(command, &hub, screen).await,
         Command::Rollout(command) => rollout::run(command, &hub, screen).await,
-        Command::Order(command) => order::run(command, &hub, screen).await,
+        Command::Order(command) => Box::pin(order::run(command, &hub, screen)).await,
         Command::Job(command) => job::run(command, &hub, &folder, screen).await,
         Command::Audit(AuditCommand::Verify { file, host }) => {
             audit::run(&file, host.as_deref().map(|host| (host, &hub)), screen).await
         }
         Command::Operator(command) => operator::run(command, &hub, screen).await,
+        Command::Token(command) => token::run(command, &hub, screen).await,
+        Command::Customer(command) => customer::run(command, &hub, screen).await,
         Command::Alert(command) => alert::run(command, &hub, screen).await,
         Command::Top(args) => top::run(args, &hub, screen).await,
         Command::Events(args) => events::run(&args, &hub, screen).await,
+        Command::State(command) => state::run(command, &hub, screen).await,
+        Command::Export(args) => export::run(args, &hub, screen).await,
     }
 }
 

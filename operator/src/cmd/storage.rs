@@ -5,6 +5,7 @@ use holdfast_protocol::storage::report::TargetReport;
 use serde::Serialize;
 
 use super::guest::hosts;
+use super::resource;
 use crate::args::StorageCommand;
 use crate::error::CliError;
 use crate::hub::Hub;
@@ -22,6 +23,8 @@ struct OnHost {
 pub async fn run(command: StorageCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
     let host = match command {
         StorageCommand::List { host } => host,
+        StorageCommand::Set(args) => return resource::set(resource::STORAGE, &args, hub, screen).await,
+        StorageCommand::Remove(args) => return resource::remove(resource::STORAGE, &args, hub, screen).await,
         StorageCommand::Seal(args) => return super::seal::run(args, hub, screen).await,
     };
     let mut targets = Vec::new();

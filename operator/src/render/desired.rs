@@ -1,15 +1,18 @@
 //! Text of documents, their history and differences.
 
-use holdfast_protocol::desired::{Desired, DesiredGuest, RunState, UseLevels};
+use holdfast_protocol::desired::{
+    CpuLimit, CustomerLimits, Desired, DesiredGuest, GuestLimits, OvercommitLevels, RunState, UseLevels,
+};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operator::DesiredVersion;
 use holdfast_protocol::protection::Protection;
+use holdfast_protocol::resource::DocumentDiff;
+use holdfast_protocol::resource::diff::{FieldChange, volume_words};
 use jiff::Timestamp;
 
 use super::guest::level_words;
 use super::table::{NOTHING, clean, plain, table};
 use super::time::{ago, when};
-use crate::diff::{Change, Diff, volume_words};
 use crate::screen::{Colour, Style};
 
 /// The document that the hub holds, with who put it.
@@ -32,6 +35,16 @@ pub fn document(version: &DesiredVersion, desired: &Desired, now: Timestamp, sty
     if let Some(levels) = document.levels {
         let words = level_words(levels.over(UseLevels::USUAL));
         text.push_str(&format!("Use is too high: {words}; guests can have levels of their own.\n"));
+    }
+    if let Some(levels) = document.overcommit {
+        text.push_str(&format!("The host is over-committed: {}.\n", overcommit_words(levels.in_force())));
+    }
+    for limits in &document.customer_limits {
+        text.push_str(&format!(
+            "Guests of {} may have {} here.\n",
+            clean(limits.customer.as_str()),
+            total_words(limits)
+        ));
     }
     if desired.guests().is_empty() {
         text.push_str("It names no guest.\n");
@@ -60,12 +73,49 @@ pub fn document(version: &DesiredVersion, desired: &Desired, now: Timestamp, sty
         ]
     });
     text.push_str(&table(&header, rows, style));
+    let limited = desired
+        .guests()
+        .iter()
+        .filter_map(|guest| Some((guest, guest.limits.filter(|limits| !limits.is_empty())?)));
+    let limited: String =
+        limited.map(|(guest, limits)| format!("  {}: {}\n", guest.name, limit_words(&limits))).collect();
+    if !limited.is_empty() {
+        text.push_str(&format!("\nLimits\n{limited}"));
+    }
     for policy in desired.policies() {
         let promise = Protection { tiers: policy.tiers.clone(), volumes: Vec::new() };
         text.push_str(&format!("\nPolicy {}\n", policy.name));
         text.extend(promise.lines().iter().map(|line| format!("  {}\n", clean(line))));
     }
     text
+}
+
+/// Ratios of promises, in words.
+fn overcommit_words(levels: OvercommitLevels) -> String {
+    let named = [
+        ("cores", levels.cores_percent),
+        ("memory", levels.memory_percent),
+        ("a storage", levels.disk_percent),
+    ];
+    let words = named.into_iter().filter_map(|(name, level)| Some(format!("{name} above {}", level?)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn total_words(limits: &CustomerLimits) -> String {
+    let cores = limits.cores.map(|cores| cores.to_string());
+    let memory = limits.memory_mib.map(|memory| format!("{memory} of memory"));
+    let disk = limits.disk_gib.map(|disk| format!("{disk} of disk"));
+    let words: Vec<String> = [cores, memory, disk].into_iter().flatten().collect();
+    if words.is_empty() { "what they ask for".to_owned() } else { format!("{} together", words.join(", ")) }
+}
+
+fn limit_words(limits: &GuestLimits) -> String {
+    let cpu = limits.cpu.map(|limit| match limit {
+        CpuLimit::Unlimited => "CPU time unlimited".to_owned(),
+        CpuLimit::CorePercent(percent) => format!("CPU time at most {percent}"),
+    });
+    let weight = limits.cpu_weight.map(|weight| format!("CPU weight {}", weight.get()));
+    [cpu, weight].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 const fn run(run: RunState) -> &'static str {
@@ -96,7 +146,7 @@ pub fn history(versions: &[DesiredVersion], now: Timestamp, style: Style) -> Str
 }
 
 /// What a change would do: `+` new, `~` changed, `-` no longer named.
-pub fn diff(host: &str, diff: &Diff, style: Style) -> String {
+pub fn diff(host: &str, diff: &DocumentDiff, style: Style) -> String {
     if diff.is_empty() {
         return format!(
             "{host}: nothing changes over generation {} ({} guests).\n",
@@ -124,17 +174,20 @@ pub fn diff(host: &str, diff: &Diff, style: Style) -> String {
         lines.extend(weaker.what.iter().map(|what| Line::Plain(format!("    {what}"))));
     }
     for guest in &diff.unnamed {
-        let text = format!("- guest {}  becomes unmanaged, keeps running (uid {})", guest.name, guest.uid);
+        let text = format!(
+            "- guest {}  is no longer named: where it was made it becomes unmanaged and keeps running (uid {})",
+            guest.name, guest.uid
+        );
         lines.push(Line::Unnamed(text));
     }
     if diff.unchanged > 0 {
-        let guests = if diff.unchanged == 1 { "guest stays" } else { "guests stay" };
-        lines.push(Line::Plain(format!("  {} {guests} as they are", diff.unchanged)));
+        let guests = if diff.unchanged == 1 { "guest stays as it is" } else { "guests stay as they are" };
+        lines.push(Line::Plain(format!("  {} {guests}", diff.unchanged)));
     }
     lines.iter().map(|line| line.text(style.colour) + "\n").collect()
 }
 
-fn heading(host: &str, diff: &Diff) -> String {
+fn heading(host: &str, diff: &DocumentDiff) -> String {
     if diff.from == Generation::NONE {
         format!("{host}: its first document, generation {}", diff.to)
     } else {
@@ -187,8 +240,8 @@ fn volumes(guest: &DesiredGuest) -> impl Iterator<Item = String> {
     guest.volumes.iter().map(|volume| format!("volume {}: {}", volume.name, volume_words(volume)))
 }
 
-fn change_text(change: &Change) -> String {
+fn change_text(change: &FieldChange) -> String {
     let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "(none)".to_owned());
-    let remark = change.remark.map(|remark| format!("   ! {remark}")).unwrap_or_default();
+    let remark = change.remark.as_ref().map(|remark| format!("   ! {remark}")).unwrap_or_default();
     format!("{}: {} -> {}{remark}", change.field, side(&change.before), side(&change.after))
 }

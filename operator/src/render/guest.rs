@@ -11,7 +11,7 @@ use holdfast_protocol::usage::UsageSeries;
 use jiff::Timestamp;
 
 use super::sparkline;
-use super::table::{Field, NOTHING, Tone, list, plain, table};
+use super::table::{Field, NOTHING, Tone, clean, list, plain, table};
 use super::time::{ago, span, stamp, when};
 use crate::progress::status_word;
 use crate::screen::Style;
@@ -168,6 +168,7 @@ pub fn guest(host: &HostName, guest: &GuestReport, now: Timestamp) -> String {
     let lock = guest.lock.as_ref();
     pairs.extend(lock.map(|lock| ("Lock", format!("{}, seen since {}", lock.kind, when(lock.since, now)))));
     pairs.extend(image(guest, now).map(|image| ("Image", image)));
+    pairs.extend(guest.limits.as_ref().map(|limits| ("Limits", clean(&limits.words()))));
     pairs.extend(guest.levels.map(|levels| ("Levels", level_words(levels))));
     pairs.extend(guest.address_filter.map(|state| ("Firewall", state.words().to_owned())));
     pairs.push(match &guest.controller {

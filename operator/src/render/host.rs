@@ -10,8 +10,8 @@ use holdfast_protocol::operator::{
     PastEpoch,
 };
 use holdfast_protocol::report::{
-    AddressFilterFinding, FactAges, GuestReport, HostSection, Sections, StorageReport, StorageState,
-    address_filter_findings,
+    AddressFilterFinding, AssignedShare, FactAges, GuestReport, HostSection, Sections, StorageReport,
+    StorageState, address_filter_findings,
 };
 use holdfast_protocol::restore::{RestoreOrder, RestoreState};
 use jiff::Timestamp;
@@ -154,6 +154,7 @@ pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
         text.push('\n');
         text.push_str(&table(&["STORAGE", "STATE", "USED", "SIZE"], storages.iter().map(storage), style));
     }
+    text.push_str(&sections.host.as_ref().map(given).unwrap_or_default());
     if let Some(agent) = sections.agent.as_ref().filter(|agent| !agent.tunnels.is_empty()) {
         text.push('\n');
         text.push_str(&tunnels(&agent.tunnels, now, style));
@@ -297,6 +298,22 @@ fn about_box(host: &HostSection) -> String {
     format!("{}, Proxmox VE {}, {} CPUs, {memory}", host.node, host.proxmox_version, host.cpus)
 }
 
+/// What guests were given of it, a line each.
+fn given(host: &HostSection) -> String {
+    let Some(assigned) = &host.assigned else { return String::new() };
+    let unread = match assigned.unread {
+        0 => String::new(),
+        count => format!(", without {count} whose configuration could not be read"),
+    };
+    let guests = if assigned.guests == 1 { "guest" } else { "guests" };
+    let line = |share: &AssignedShare| {
+        let beyond = if share.is_over() { format!("  above {} %", share.level) } else { String::new() };
+        format!("  {}{beyond}\n", super::table::clean(&share.to_string()))
+    };
+    let lines: String = host.assigned_shares().iter().map(line).collect();
+    format!("\nGiven to {} {guests}{unread}:\n{lines}", assigned.guests)
+}
+
 /// How old what is shown can be.
 fn about_ages(ages: FactAges) -> String {
     let FactAges { power_s, configuration_s, storage_s, version_s } = ages;
@@ -397,6 +414,14 @@ fn readmission(request: &EnrollmentRequestView, now: Timestamp) -> String {
     let mut text = String::new();
     if let Some(host) = request.host {
         text.push_str(&format!("\n{} was approved as host {host}.\n", request.id));
+    }
+    if let Some(host) = request.holder {
+        text.push_str(&format!(
+            "\n{} has the key of host {host}, whose certificate was not renewed in time. Compare the fingerprint on the \
+             machine itself (`agentd status` shows it). To let that host go on: `holdfast host approve {} {} --fingerprint \
+             PIN --returns {host}`.\n",
+            request.id, request.id, request.claimed_name
+        ));
     }
     for revoked in &request.revoked {
         let seen = revoked

@@ -9,6 +9,7 @@ use holdfast_protocol::report::{Running, WaitingForSignature};
 use holdfast_protocol::storage::{Approval, Backend};
 use jiff::Timestamp;
 
+use super::guest_job::objections;
 use super::table::{Field, NOTHING, Tone, list, plain, table};
 use super::time::{ago, stamp, when};
 use crate::job_file::JobFile;
@@ -267,7 +268,7 @@ pub fn jobs(jobs: &[(&HostName, &JobView)], now: Timestamp, style: Style) -> Str
             plain(what),
             plain(&job.by),
             plain(ago(job.submitted_at, now)),
-            plain(report.map_or_else(|| NOTHING.to_owned(), |report| notes(report, now))),
+            remark(job, now),
         ]
     });
     table(&HEADER, rows, style)
@@ -300,6 +301,16 @@ pub(super) const fn tone(state: JobState) -> Tone {
         JobState::Done => Tone::Good,
         JobState::Cancelled => Tone::Plain,
     }
+}
+
+/// An objection comes before what the host says: somebody must decide while the job waits.
+fn remark(job: &JobView, now: Timestamp) -> Field {
+    let said = job.report.as_ref().map_or_else(|| NOTHING.to_owned(), |report| notes(report, now));
+    if job.objections.is_empty() {
+        return plain(said);
+    }
+    let (text, tone) = objections(&job.objections);
+    (format!("objection: {text}; {said}"), tone)
 }
 
 pub(super) fn notes(report: &JobReport, now: Timestamp) -> String {
@@ -335,6 +346,10 @@ pub fn detail(host: &HostName, job: &JobView, blob: Option<&JobFile>, now: Times
     }
     pairs.push(("Left", format!("{} by {}, {} bytes", when(job.submitted_at, now), job.by, job.bytes)));
     pairs.push(("State", line(job, now)));
+    for objection in &job.objections {
+        let (by, at) = (&objection.by, when(objection.at, now));
+        pairs.push(("Objection", format!("{} ({by}, {at})", objection.reason.as_str())));
+    }
     pairs.extend(job.correlation_id.map(|id| ("Correlation", id.to_string())));
     if let Some(report) = &job.report {
         if !report.signers.is_empty() {

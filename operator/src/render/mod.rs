@@ -8,12 +8,14 @@ pub mod audit;
 pub mod builds;
 pub mod certificate;
 mod condition;
+pub mod customer;
 pub mod desired;
 pub mod escrow;
 pub mod event;
 pub mod explanation;
 pub mod golden;
 pub mod guest;
+pub mod guest_job;
 mod hardware;
 #[cfg(test)]
 mod hardware_tests;
@@ -24,6 +26,10 @@ pub mod login;
 pub mod mute;
 pub mod operator;
 pub mod order;
+#[cfg(test)]
+mod person_tests;
+pub mod policy;
+pub mod preview;
 pub mod protection;
 pub mod receiver;
 pub mod release;
@@ -32,9 +38,11 @@ pub mod root_disk;
 #[cfg(test)]
 pub mod samples;
 pub mod sparkline;
+pub mod state;
 pub mod storage;
 mod table;
 mod time;
+pub mod token;
 mod tunnels;
 mod updates;
 

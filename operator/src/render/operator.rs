@@ -1,13 +1,14 @@
 //! Table of operators.
 
-use holdfast_protocol::operator::{OperatorMade, OperatorView, Role};
+use holdfast_protocol::operator::{OperatorMade, OperatorView};
+use holdfast_protocol::sign_in::SignInLink;
 use jiff::Timestamp;
 
 use super::table::{Field, plain, table};
 use super::time::when;
 use crate::screen::Style;
 
-const HEADER: [&str; 3] = ["NAME", "ROLE", "TOKEN"];
+const HEADER: [&str; 4] = ["NAME", "ROLE", "SCOPE", "TOKEN"];
 
 /// Who there is, and was.
 pub fn operators(all: &[OperatorView], now: Timestamp, style: Style) -> String {
@@ -21,24 +22,27 @@ fn row(one: &OperatorView, now: Timestamp) -> Vec<Field> {
         (None, Some(at)) => format!("ended {}", when(at, now)),
         (None, None) => "none".to_owned(),
     };
-    vec![plain(one.name.to_string()), plain(word(one.role)), plain(token)]
-}
-
-const fn word(role: Role) -> &'static str {
-    match role {
-        Role::Viewer => "viewer",
-        Role::Operator => "operator",
-        Role::Admin => "admin",
-    }
+    vec![plain(one.name.to_string()), plain(one.role.as_str()), plain(one.scope.to_string()), plain(token)]
 }
 
 /// A token, this once.
 pub fn made(made: &OperatorMade, now: Timestamp) -> String {
     format!(
-        "{}\n\nThe token of {} ({}), shown this once; it ends {}. They run `holdfast login URL --token-file FILE`.\n",
+        "{}\n\nThe token of {} ({} of {}), shown this once; it ends {}. They run `holdfast login URL --token-file FILE`.\n",
         made.token.expose(),
         made.name,
-        word(made.role),
+        made.role.as_str(),
+        made.scope,
         when(made.expires_at, now)
+    )
+}
+
+/// A sign-in link, this once.
+pub fn sign_in_link(link: &SignInLink, now: Timestamp) -> String {
+    format!(
+        "{}\n\nThe sign-in link of {}, shown this once; it works once and ends {}. It sets a password and an authenticator, and does nothing else.\n",
+        link.url.expose(),
+        link.name,
+        when(link.expires_at, now)
     )
 }

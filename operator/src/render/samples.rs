@@ -79,11 +79,15 @@ pub fn changed_document() -> DesiredDocument {
     first["size"]["rootfs_gib"] = json!(6);
     first["volumes"] = json!([{ "name": "db", "mount": "/srv/db", "size_gib": 16, "kind": "hot" }]);
     first["network"]["vlan"] = json!(12);
+    first["network"]["mtu"] = json!({ "bytes": 1400 });
+    first["limits"] = json!({ "cpu": { "core_percent": 150 }, "cpu_weight": 50 });
     let mut third = guest(3, 256);
     third["vmid"] = json!(140);
     third["size"]["cores"] = json!(1);
     read(
-        json!({ "schema": "holdfast.desired/v1", "generation": 8, "poll_interval_s": 10, "guests": [first, third] }),
+        json!({ "schema": "holdfast.desired/v1", "generation": 8, "poll_interval_s": 10, "guests": [first, third],
+            "overcommit": { "cores_percent": 200 },
+            "customer_limits": [{ "customer": "acme", "cores": 16, "memory_mib": 32_768 }] }),
     )
 }
 
@@ -331,7 +335,9 @@ pub fn sections() -> Sections {
         "host": { "node": "pve", "ages": { "power_s": 40, "configuration_s": 140, "storage_s": 140, "version_s": 3620 }, "proxmox_version": "9.2.11", "cpus": 16, "memory_bytes": 68_719_476_736_u64,
             "memory_used_bytes": 21_474_836_480_u64, "storages": [
                 { "name": "local-zfs", "state": "active", "total_bytes": 1_099_511_627_776_u64, "used_bytes": 322_122_547_200_u64 },
-                { "name": "nas", "state": "unknown" } ] },
+                { "name": "nas", "state": "unknown" } ],
+            "assigned": { "guests": 12, "unread": 1, "cores": 40, "memory_mib": 61_440, "levels": { "cores_percent": 200 },
+                "disks": [{ "storage": "local-zfs", "gib": 480 }, { "storage": "nas", "gib": 100 }] } },
         "desired": { "held": 7, "content": "9f86d081884c7d659a2feaa0c55ad015" },
         "guests": guests(),
     }));

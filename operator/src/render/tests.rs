@@ -17,9 +17,10 @@ use uuid::Uuid;
 
 use super::samples::{self, now, read};
 use super::{audit, certificate, desired, event, golden, guest, host, host_state, job, login, protection};
-use crate::diff::{InForce, diff};
 use crate::render::host_state::HeardHost;
 use crate::screen::{Colour, Style};
+use holdfast_protocol::resource::diff;
+use holdfast_protocol::resource::diff::PromisesInForce;
 
 const PLAIN: Style = Style { colour: Colour::Off, columns: None };
 const COLOURED: Style = Style { colour: Colour::On, columns: Some(100) };
@@ -150,20 +151,23 @@ fn desired_documents() {
 #[test]
 fn differences() {
     let (before, after) = (samples::document(), samples::changed_document());
-    assert_snapshot!(desired::diff("box7", &diff(Some(&before), &after, &InForce::new()), PLAIN));
+    assert_snapshot!(desired::diff("box7", &diff(Some(&before), &after, &PromisesInForce::new()), PLAIN));
     assert_snapshot!(
         "difference_coloured",
-        desired::diff("box7", &diff(Some(&before), &after, &InForce::new()), COLOURED)
+        desired::diff("box7", &diff(Some(&before), &after, &PromisesInForce::new()), COLOURED)
     );
-    assert_snapshot!("difference_first", desired::diff("box7", &diff(None, &before, &InForce::new()), PLAIN));
+    assert_snapshot!(
+        "difference_first",
+        desired::diff("box7", &diff(None, &before, &PromisesInForce::new()), PLAIN)
+    );
     assert_snapshot!(
         "difference_none",
-        desired::diff("box7", &diff(Some(&before), &before, &InForce::new()), PLAIN)
+        desired::diff("box7", &diff(Some(&before), &before, &PromisesInForce::new()), PLAIN)
     );
     let (before, after) = (samples::under_policy(10), samples::under_policy(1));
     assert_snapshot!(
         "difference_weaker",
-        desired::diff("box7", &diff(Some(&before), &after, &InForce::new()), PLAIN)
+        desired::diff("box7", &diff(Some(&before), &after, &PromisesInForce::new()), PLAIN)
     );
 }
 

@@ -25,6 +25,8 @@ pub const TOKEN: &str = "token-0123456789abcdef";
 #[derive(Clone, Debug)]
 pub enum Reply {
     Data(Value),
+    /// Bytes without an envelope.
+    Text(String),
     /// An error: its status, code and sentence.
     Error(u16, &'static str, &'static str),
     /// The request is taken in, and the answer is cut off.
@@ -172,6 +174,7 @@ async fn answer(State(script): State<Arc<Mutex<Script>>>, request: Request) -> R
     });
     match reply {
         Some(Reply::Data(data)) => frame(Ok(data)),
+        Some(Reply::Text(text)) => Response::new(Body::from(text)),
         Some(Reply::Error(status, code, message)) => frame(Err((status, code, message))),
         Some(Reply::Cut) => {
             Response::builder().header("content-length", "1000").body(Body::from("{")).unwrap()

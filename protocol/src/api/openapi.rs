@@ -96,6 +96,7 @@ pub(crate) const fn method(method: Method) -> &'static str {
         Method::Get => "get",
         Method::Post => "post",
         Method::Put => "put",
+        Method::Patch => "patch",
         Method::Delete => "delete",
     }
 }
@@ -148,6 +149,9 @@ fn responses<C: Caller>(call: &Call<C>, generator: &mut SchemaGenerator, refusal
         ],
         Answer::Done(schema) => vec![(200, "As asked.", good(schema))],
         Answer::Made(schema) => vec![(201, "It was made.", good(schema))],
+        Answer::MadeOrJudged(schema) => {
+            vec![(201, "It was made.", good(schema)), (200, "It was only judged.", good(schema))]
+        }
         Answer::Taken(schema) => vec![(202, WRITTEN_DOWN, good(schema))],
         Answer::DoneOrTaken(schema) => {
             vec![

@@ -181,6 +181,9 @@ conditions! {
     HostOffline = "HOST_OFFLINE", Critical, [Host], 0 s, Endangered, HostSilence, Inhibits::Host,
         "The host is silent beyond its time, and nothing newer is known of its guests.",
         "Reach the host by another way; see `systemctl status agentd` there.";
+    HostOvercommitted = "HOST_OVERCOMMITTED", Warning, [Host], 900 s, Safe, Use, NOTHING,
+        "Guests were given more of the host than the document's ratio allows, so they cannot all use it at once.",
+        "See what was given with `holdfast host show HOST`; make guests smaller, or raise `overcommit` in the document.";
     HostRebootRequired = "HOST_REBOOT_REQUIRED", Warning, [Host], 604800 s, Safe, Update, NOTHING,
         "The host runs an older kernel than the newest that is installed, or an upgraded package asks for a restart.",
         "Announce the work with `holdfast host maintenance HOST --for 1h`, restart the host, and see whether all came back: `holdfast host show HOST`.";
@@ -217,6 +220,9 @@ conditions! {
     NeedsSignature = "NEEDS_SIGNATURE", Warning, [Host Guest], 300 s, Safe, Trust, NOTHING,
         "A change waits for the signatures of operators.",
         "See what it would do and sign it: `holdfast sign HOST`.";
+    NoisyNeighbour = "NOISY_NEIGHBOUR", Warning, [Guest], 600 s, Safe, Use, NOTHING,
+        "The guest uses most of what is short on its host, so the other guests there have less.",
+        "The message names the limit that bounds it, such as `limits.cpu` or `network.rate`; see its use with `holdfast guest show GUEST --span 2h`.";
     PackageListsOld = "PACKAGE_LISTS_OLD", Warning, [Host], 86400 s, Safe, Update, NOTHING,
         "The package lists of the host are old, or apt cannot use them, so it is unknown which upgrades wait.",
         "Fetch them on the host, and see what fails: `apt-get update`.";

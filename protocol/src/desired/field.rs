@@ -34,6 +34,8 @@ pub const FIELDS: &[(&str, Fate)] = &[
     ("size.swap_mib", Fate::CarriedOut),
     // No disk is made smaller.
     ("size.rootfs_gib", Fate::OneWay),
+    ("limits.cpu", Fate::CarriedOut),
+    ("limits.cpu_weight", Fate::CarriedOut),
     ("storage", Fate::Refused),
     // To the bridge that root gave the agent.
     ("network.bridge", Fate::OneWay),
@@ -93,6 +95,12 @@ pub enum GuestField {
     /// Root disk.
     #[serde(rename = "size.rootfs_gib")]
     Rootfs,
+    /// CPU time at most.
+    #[serde(rename = "limits.cpu")]
+    CpuLimit,
+    /// Its weight where CPU time is short.
+    #[serde(rename = "limits.cpu_weight")]
+    CpuWeight,
     /// The bridge.
     #[serde(rename = "network.bridge")]
     Bridge,
@@ -121,13 +129,15 @@ pub enum GuestField {
 
 impl GuestField {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Name,
         Self::Run,
         Self::Cores,
         Self::Memory,
         Self::Swap,
         Self::Rootfs,
+        Self::CpuLimit,
+        Self::CpuWeight,
         Self::Bridge,
         Self::Address,
         Self::Gateway,
@@ -148,6 +158,8 @@ impl GuestField {
             Self::Memory => "size.memory_mib",
             Self::Swap => "size.swap_mib",
             Self::Rootfs => "size.rootfs_gib",
+            Self::CpuLimit => "limits.cpu",
+            Self::CpuWeight => "limits.cpu_weight",
             Self::Bridge => "network.bridge",
             Self::Address => "network.address",
             Self::Gateway => "network.gateway",

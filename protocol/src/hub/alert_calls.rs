@@ -2,7 +2,8 @@
 
 use schemars::{JsonSchema as _, Schema, SchemaGenerator};
 
-use super::calls::{CURSOR, Call, HOST, KEY, LIMIT, NAME, OF_HOST, change, get, param, text};
+use super::access::{Access, Object};
+use super::calls::{CURSOR, Call, Caller, HOST, KEY, LIMIT, NAME, OF_HOST, change, get, param, text};
 use crate::alert::{
     AcknowledgeRequest, DeliveryView, ExplainRequest, ExplanationView, IncidentDetail, IncidentSelection,
     IncidentView, LogView, MaintenanceRequest, MaintenanceView, ReceiverView, SilenceRequest, SilenceView,
@@ -12,7 +13,7 @@ use crate::api::{Answer, Method, Needed, Param, ParamLocation, framed, of};
 use crate::code::ErrorCode::*;
 use crate::condition::{ConditionCode, Severity};
 use crate::id::GuestName;
-use crate::operator::Page;
+use crate::operator::{Page, Role};
 
 const ALERT: Param = param(ParamLocation::Path, "id", "an alert", text);
 const SILENCE: Param = param(ParamLocation::Path, "id", "the number of a silence", number);
@@ -41,6 +42,7 @@ fn selection(generator: &mut SchemaGenerator) -> Schema {
 /// All of them.
 pub const CALLS: &[Call] = &[
     Call {
+        caller: Caller::Operator(Access::own(Role::Viewer, Object::List)),
         parts: &[LIMIT, CURSOR, FILTER, ON_HOST, GUEST, CODE, SEVERITY],
         refusals: &[NotFound],
         ..get(
@@ -51,6 +53,7 @@ pub const CALLS: &[Call] = &[
         )
     },
     Call {
+        caller: Caller::Operator(Access::staff(Role::Viewer, Object::Alert)),
         parts: &[ALERT],
         refusals: &[NotFound],
         ..get(
@@ -61,6 +64,7 @@ pub const CALLS: &[Call] = &[
         )
     },
     Call {
+        caller: Caller::Operator(Access::staff(Role::Operator, Object::Alert)),
         parts: &[ALERT, KEY],
         refusals: &[IdempotencyMismatch, IncidentOver, NotFound],
         ..change(
@@ -71,6 +75,7 @@ pub const CALLS: &[Call] = &[
         )
     },
     Call {
+        caller: Caller::Operator(Access::staff(Role::Operator, Object::Alert)),
         parts: &[ALERT, KEY],
         refusals: &[IdempotencyMismatch, IncidentOver, NotFound, Size],
         ..change(
@@ -81,6 +86,7 @@ pub const CALLS: &[Call] = &[
         )
     },
     Call {
+        caller: Caller::Operator(Access::staff(Role::Viewer, Object::List)),
         parts: &[LIMIT, CURSOR, OF_HOST, OF_ALERT],
         refusals: &[NotFound],
         ..get(

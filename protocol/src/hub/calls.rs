@@ -2,6 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+use super::access::{Access, Object};
 use crate::api::{self, Answer, Method, Needed, Param, ParamLocation, SchemaOf, framed, of};
 use crate::code::ErrorCode::{self, *};
 use crate::escrow::{EscrowFiles, EscrowList, EscrowNumber, EscrowRead};
@@ -12,8 +13,9 @@ use crate::id::{EnrollmentRequestId, GuestUid, HostId, IdempotencyKey, JobId, Op
 use crate::operator::{
     AuditEvidence, DesiredPut, DesiredVersion, EnrollmentApproval, EnrollmentRequestView, EventView,
     GuestOnHost, HostDetail, HostView, InviteCreated, InviteRequest, JobDetail, JobSubmit, JobView,
-    OperatorMade, OperatorRequest, OperatorView, Page, UpdateWindowsPut, WhoAmI,
+    OperatorMade, OperatorRequest, OperatorView, Page, Role, UpdateWindowsPut, WhoAmI,
 };
+use crate::resource::requests::ChangeAnswer;
 use crate::restore::{RestoreOrder, RestoreRequest, WithdrawRequest};
 use crate::restore_certificate::CertificateView;
 use crate::usage::{UsageSeries, UsageSpan};
@@ -25,8 +27,10 @@ pub enum Caller {
     Anyone,
     /// An agent, by its client certificate.
     Agent,
-    /// An operator, by a token.
-    Operator,
+    /// A person or a machine, by a token, or a person by a session.
+    Operator(Access),
+    /// A person, by the cookie of a session.
+    Session,
 }
 
 impl api::Caller for Caller {
@@ -34,7 +38,9 @@ impl api::Caller for Caller {
         match self {
             Self::Anyone => &[Busy, Internal, Range, Unavailable],
             Self::Agent => &[Busy, Certificate, Frozen, Internal, Range, Replaced, Revoked, Unavailable],
-            Self::Operator => &[Busy, Forbidden, Internal, Range, Unauthenticated, Unavailable],
+            Self::Operator(_) | Self::Session => {
+                &[Busy, Forbidden, Internal, Range, RateLimited, Unauthenticated, Unavailable]
+            }
         }
     }
 
@@ -46,7 +52,8 @@ impl api::Caller for Caller {
         match self {
             Self::Anyone => None,
             Self::Agent => Some("certificate"),
-            Self::Operator => Some("token"),
+            Self::Operator(_) => Some("token"),
+            Self::Session => Some("session"),
         }
     }
 }
@@ -85,14 +92,25 @@ pub(super) const CURSOR: Param = param(ParamLocation::Query, "cursor", "`next` o
 pub(super) const OF_HOST: Param = param(ParamLocation::Query, "host", "only of this host", of::<HostId>);
 const OF_HOSTS: Param =
     param(ParamLocation::Query, "filter", "only these hosts: see `HostFilter`", of::<HostFilter>);
-const OF_GUESTS: Param =
+pub(super) const OF_GUESTS: Param =
     param(ParamLocation::Query, "filter", "only these guests: see `GuestFilter`", of::<GuestFilter>);
-const SEEN: Param = param(
+pub(super) const SEEN: Param = param(
     ParamLocation::Header,
     "if-match",
     "the `ETag` of the document that was changed, `\"0\"` for the first",
     text,
 );
+
+pub(super) const DRY_RUN: Param = param(
+    ParamLocation::Query,
+    "dry_run",
+    "`true` answers what the change would do, and changes nothing",
+    truth,
+);
+
+fn truth(generator: &mut SchemaGenerator) -> Schema {
+    bool::json_schema(generator)
+}
 
 pub(super) fn text(generator: &mut SchemaGenerator) -> Schema {
     String::json_schema(generator)
@@ -103,9 +121,15 @@ fn number(_: &mut SchemaGenerator) -> Schema {
 }
 
 pub(super) const fn get(path: &'static str, name: &'static str, does: &'static str, answer: Answer) -> Call {
-    let (method, caller) = (Method::Get, Caller::Operator);
+    let (method, caller) = (Method::Get, Caller::Operator(Access::of(path, Role::Viewer)));
     Call { method, path, name, does, caller, parts: &[], body: None, answer, refusals: &[] }
 }
+
+/// A list that customers see their part of.
+const OWN_LIST: Caller = Caller::Operator(Access::own(Role::Viewer, Object::List));
+
+/// A guest that its customer sees.
+const OWN_GUEST: Caller = Caller::Operator(Access::own(Role::Viewer, Object::Guest));
 
 /// A change by an operator.
 pub(super) const fn change(
@@ -121,6 +145,7 @@ pub(super) const fn change(
     let call = get(path, names.0, names.1, answer);
     Call {
         method: Method::Post,
+        caller: Caller::Operator(Access::of(path, Role::Operator)),
         parts: &[HOST, KEY],
         body,
         refusals: &[IdempotencyMismatch, NotFound, Size],
@@ -130,7 +155,15 @@ pub(super) const fn change(
 
 /// Those of hosts, documents, jobs and operators.
 pub const CALLS: &[Call] = &[
-    get("/v1/whoami", "whoami", "Name and role of the token's operator.", Answer::Done(framed::<WhoAmI>)),
+    Call {
+        caller: Caller::Operator(Access::own(Role::Viewer, Object::Caller)),
+        ..get(
+            "/v1/whoami",
+            "whoami",
+            "Name, role and scope of the token's holder.",
+            Answer::Done(framed::<WhoAmI>),
+        )
+    },
     Call {
         parts: &[KEY],
         refusals: &[IdempotencyMismatch, NameTaken],
@@ -142,6 +175,7 @@ pub const CALLS: &[Call] = &[
         )
     },
     Call {
+        caller: OWN_LIST,
         parts: &[OF_HOST_NAME, OF_GUESTS, LIMIT, CURSOR],
         refusals: &[NotFound],
         ..get(
@@ -152,6 +186,7 @@ pub const CALLS: &[Call] = &[
         )
     },
     Call {
+        caller: Caller::Operator(Access::staff(Role::Viewer, Object::List)),
         parts: &[OF_HOSTS, LIMIT, CURSOR],
         ..get(
             "/v1/hosts",
@@ -176,12 +211,16 @@ pub const CALLS: &[Call] = &[
         None,
         Answer::Done(framed::<HostView>),
     ),
-    change(
-        "/v1/hosts/{host}/labels",
-        ("changeHostLabels", "Sets and removes labels of a host."),
-        Some(of::<LabelChange>),
-        Answer::Done(framed::<HostView>),
-    ),
+    // Labels decide who may touch a host, so they are the hub's.
+    Call {
+        caller: Caller::Operator(Access::staff(Role::Operator, Object::Hub)),
+        ..change(
+            "/v1/hosts/{host}/labels",
+            ("changeHostLabels", "Sets and removes labels of a host."),
+            Some(of::<LabelChange>),
+            Answer::Done(framed::<HostView>),
+        )
+    },
     Call {
         method: Method::Put,
         ..change(
@@ -223,7 +262,7 @@ pub const CALLS: &[Call] = &[
         )
     },
     Call {
-        refusals: &[IdempotencyMismatch, NotFound, NoticeUnset, RateLimited],
+        refusals: &[IdempotencyMismatch, NotFound, NoticeUnset],
         ..change(
             "/v1/hosts/{host}/escrow/read",
             ("readHostEscrow", "Reads versions of a host's wrapped key. Their customer is notified."),
@@ -232,6 +271,7 @@ pub const CALLS: &[Call] = &[
         )
     },
     Call {
+        caller: OWN_GUEST,
         parts: &[HOST, GUEST],
         refusals: &[NotFound],
         ..get(
@@ -242,6 +282,7 @@ pub const CALLS: &[Call] = &[
         )
     },
     Call {
+        caller: OWN_GUEST,
         parts: &[HOST, GUEST],
         refusals: &[NotFound],
         ..get(
@@ -263,7 +304,7 @@ pub const CALLS: &[Call] = &[
     },
     Call {
         method: Method::Put,
-        parts: &[HOST, SEEN, KEY],
+        parts: &[HOST, SEEN, KEY, DRY_RUN],
         refusals: &[
             GenerationConflict,
             GenerationJump,
@@ -278,7 +319,7 @@ pub const CALLS: &[Call] = &[
             "/v1/hosts/{host}/desired",
             ("putDesired", "Puts the next desired document of a host."),
             Some(of::<DesiredPut>),
-            Answer::Done(framed::<DesiredVersion>),
+            Answer::Done(framed::<ChangeAnswer<DesiredVersion>>),
         )
     },
     Call {
@@ -384,33 +425,42 @@ pub const CALLS: &[Call] = &[
             Answer::Done(framed::<EnrollmentRequestView>),
         )
     },
-    get(
-        "/v1/operators",
-        "operators",
-        "All operators; for admins.",
-        Answer::Done(framed::<Page<OperatorView>>),
-    ),
     Call {
+        caller: Caller::Operator(Access::staff(Role::Admin, Object::List)),
+        ..get(
+            "/v1/operators",
+            "operators",
+            "All people within the caller's own role and scope.",
+            Answer::Done(framed::<Page<OperatorView>>),
+        )
+    },
+    Call {
+        caller: Caller::Operator(Access::staff(Role::Admin, Object::New)),
         parts: &[KEY],
         refusals: &[IdempotencyMismatch, NameTaken],
         ..change(
             "/v1/operators",
-            ("makeOperator", "Makes an operator, or another token for one; for admins."),
+            (
+                "makeOperator",
+                "Makes a person of at most the caller's role and scope, or another token for one.",
+            ),
             Some(of::<OperatorRequest>),
             Answer::Made(framed::<OperatorMade>),
         )
     },
     Call {
+        caller: Caller::Operator(Access::staff(Role::Admin, Object::Person)),
         parts: &[NAME, KEY],
         refusals: &[IdempotencyMismatch, NotFound, PreconditionFailed, Size],
         ..change(
             "/v1/operators/{name}/revoke",
-            ("revokeOperator", "Ends all tokens of an operator; for admins."),
+            ("revokeOperator", "Ends all tokens of a person, and those of the machines that they made."),
             None,
             Answer::Done(framed::<OperatorView>),
         )
     },
     Call {
+        caller: OWN_LIST,
         parts: &[LIMIT, CURSOR, OF_HOST],
         ..get("/v1/events", "events", "The log, the newest first.", Answer::Done(framed::<Page<EventView>>))
     },

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::TABLES;
 use crate::api::openapi::{self, Api, Nulls};
+use crate::sign_in::SESSION_COOKIE;
 
 /// The document.
 #[must_use]
@@ -22,7 +23,9 @@ pub fn document() -> Value {
         }]),
         schemes: json!({
             "certificate": { "type": "mutualTLS", "description": "the certificate that enrolment gave the host" },
-            "token": { "type": "http", "scheme": "bearer", "description": "an operator's token: `hubd operator add`" },
+            "token": { "type": "http", "scheme": "bearer", "description": "an operator's token: `hubd operator add`. The cookie of a session does as well." },
+            "session": { "type": "apiKey", "in": "cookie", "name": SESSION_COOKIE, "description":
+                "a person's session: `POST /v1/login`. A change also needs the header `x-holdfast-csrf`." },
         }),
         nulls: Nulls::Taken,
         calls: TABLES,

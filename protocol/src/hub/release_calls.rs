@@ -1,11 +1,12 @@
 //! Calls of releases and their files.
 
+use super::access::{Access, Object};
 use super::agent_calls::agent;
-use super::calls::{Call, HOST, KEY, change, get, param, text};
+use super::calls::{Call, Caller, HOST, KEY, change, get, param, text};
 use crate::api::{Answer, Method, Needed, Param, ParamLocation, framed, of};
 use crate::code::ErrorCode::*;
 use crate::job::act::Sha256Text;
-use crate::operator::Page;
+use crate::operator::{Page, Role};
 use crate::release::stored::{
     ArtifactView, HostOffer, ImageOffer, OfferRequest, ReleaseOffer, ReleaseText, ReleaseView, WithdrawnOffer,
 };
@@ -52,6 +53,7 @@ pub const CALLS: &[Call] = &[
         )
     },
     Call {
+        caller: Caller::Operator(Access::staff(Role::Operator, Object::Hub)),
         method: Method::Put,
         parts: &[DIGEST, OFFSET],
         body: Some((Needed::Octets, of::<Sha256Text>)),

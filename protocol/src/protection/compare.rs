@@ -67,6 +67,12 @@ pub enum Facet {
     Volume,
 }
 
+impl fmt::Display for Facet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.words())
+    }
+}
+
 impl Facet {
     const fn words(self) -> &'static str {
         match self {

@@ -48,6 +48,27 @@ pub enum InForce {
 }
 
 impl InForce {
+    /// From when on a running guest has a change of a field, as it was recorded (`23-net-name`, `29-limits-options`).
+    #[must_use]
+    pub const fn of_change(field: GuestField) -> Self {
+        match field {
+            GuestField::Name | GuestField::Mtu | GuestField::Resolver => Self::NextStart,
+            GuestField::Run
+            | GuestField::Cores
+            | GuestField::Memory
+            | GuestField::Swap
+            | GuestField::Rootfs
+            | GuestField::CpuLimit
+            | GuestField::CpuWeight
+            | GuestField::Bridge
+            | GuestField::Address
+            | GuestField::Gateway
+            | GuestField::Vlan
+            | GuestField::Rate
+            | GuestField::Firewall => Self::Now,
+        }
+    }
+
     /// Whether it has it.
     #[must_use]
     pub const fn is_now(&self) -> bool {

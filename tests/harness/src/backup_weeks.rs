@@ -265,6 +265,8 @@ async fn goal(store: &Store, now: Timestamp) {
         poll_interval_s: 3_600.try_into().unwrap(),
         observe_interval_s: None,
         levels: None,
+        overcommit: None,
+        customer_limits: Vec::new(),
         alarm_after_s: None,
         policies,
         storage: Vec::new(),

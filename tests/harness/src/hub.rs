@@ -16,7 +16,7 @@ use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest};
 use holdfast_protocol::enrol::{Enrolled, Invite, InviteRedemption};
 use holdfast_protocol::envelope::Envelope;
 use holdfast_protocol::operator::{DesiredPut, HostDetail, InviteCreated, InviteRequest};
-use hubd::api::{ConcurrencyLimits, Hub as Parts, LongPolls, RateLimits, router};
+use hubd::api::{ConcurrencyLimits, Hub as Parts, LongPolls, OperatorCallLimits, RateLimits, router};
 use hubd::artifacts::{ArtifactFolder, ArtifactLimits, DISK_RESERVE_BYTES};
 use hubd::domain::escrow_notice::Recipients;
 use hubd::domain::identity::Presented;
@@ -95,6 +95,7 @@ pub async fn open_routes(folder: &Path, clock: Arc<dyn hubd::clock::Clock>) -> R
         usage: hubd::api::UsageInbox::new().0,
         store: opened.store,
         authority: opened.authority,
+        host_life: hubd::authority::HostLife::default(),
         clock,
         alerts: opened.alerts,
         receivers: watch::channel(ReceiverSet::default().configured(started)).1,
@@ -103,7 +104,8 @@ pub async fn open_routes(folder: &Path, clock: Arc<dyn hubd::clock::Clock>) -> R
         long_polls: LongPolls::default(),
         stop: stopped,
         concurrency: ConcurrencyLimits::default(),
-        rates: RateLimits::default(),
+        rates: RateLimits::new(OperatorCallLimits::USUAL),
+        sign_in: hubd::api::SignIn::default(),
     };
     let routes = router(Arc::new(parts));
     Ok(Opened { routes, admin_token: opened.admin_token, stop, writer: opened.writer, _lock: opened.lock })

@@ -163,6 +163,8 @@ fn document(goals: &Goals) -> Desired {
         poll_interval_s: 30.try_into().unwrap(),
         observe_interval_s: None,
         levels: None,
+        overcommit: None,
+        customer_limits: Vec::new(),
         alarm_after_s: None,
         policies: Vec::new(),
         storage: Vec::new(),

@@ -98,6 +98,8 @@ enum Work {
     Mutants(Mutated),
     Packages,
     Rage,
+    NewerPostgres,
+    Replicas,
 }
 
 fn units() -> Vec<Unit> {
@@ -121,7 +123,9 @@ fn units() -> Vec<Unit> {
         unit("planted", "every planted bug is found", Work::Planted),
         unit("fuzz", "every fuzz target under libFuzzer, which looks at what an input reaches", Work::Fuzz),
         unit("packages", "the packages as they are shipped, judged by lintian", Work::Packages),
+        unit("replicas", "three hubs on one PostgreSQL under a thousand agents", Work::Replicas),
         unit("rage", "a second program of age opens the escrow file", Work::Rage),
+        unit("postgres-17", "the hub's stories on PostgreSQL of Debian 13", Work::NewerPostgres),
         unit("mutants-gate", "mutants of the gate", Work::Mutants(Mutated::Gate)),
         unit("mutants-ledger", "mutants of the ledger of jobs", Work::Mutants(Mutated::Ledger)),
         unit(
@@ -166,6 +170,8 @@ impl Work {
             Self::Mutants(part) => mutants::run(&mutants::Options::all_of(*part)),
             Self::Packages => package::run(&package::PackageOptions { quick: false }),
             Self::Rage => work::rage(),
+            Self::NewerPostgres => work::newer_postgres(),
+            Self::Replicas => work::replicas_under(work::REPLICA_AGENTS_DEEP),
         }
     }
 }

@@ -224,6 +224,16 @@ pub const ALL: &[Part] = &[
         ..ANYBODY
     },
     Part {
+        name: "replicas",
+        suite: Suite::E2e,
+        shows: "three hubs on one PostgreSQL under a hundred agents: hubs, sessions and the database are ended, and nothing \
+                is lost or said twice",
+        after: &["programs"],
+        limit: minutes(10),
+        run: work::replicas,
+        ..ANYBODY
+    },
+    Part {
         name: "process",
         suite: Suite::E2e,
         shows: "the real binaries, fed badly and killed at every point",

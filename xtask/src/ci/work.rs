@@ -61,7 +61,7 @@ pub const REPORT: &str = "tests.xml";
 
 /// All but what needs a part of its own. The crash matrix and the seeds of schedules and hubs belong to the suite
 /// `sim`. They are tests too, for a developer who runs `cargo test -p harness`.
-const TESTS: &str = "not package(e2e) and not (package(harness) and test(/^(matrix|schedules::the_first|\
+const TESTS: &str = "not package(e2e) and not binary(replicas) and not (package(harness) and test(/^(matrix|schedules::the_first|\
                      schedules::the_plots|schedules::seeds|hostile)/)) and not test(/^debian::/)";
 
 pub fn tests() -> Result<()> {
@@ -77,6 +77,36 @@ pub fn tests() -> Result<()> {
     // Other parts of this run write a report of the same name.
     std::fs::copy(target().join("nextest/ci/junit.xml"), target().join("ci").join(REPORT))?;
     ran
+}
+
+/// The stories of the store, and what is PostgreSQL's own. The part `tests` has run them on the machine's version.
+const POSTGRES_TESTS: &str =
+    "package(hubd) and (test(/^store::postgres/) or test(/^postgres::/) or test(/^transfer::/))";
+
+pub fn newer_postgres() -> Result<()> {
+    let memory = built::in_memory()?;
+    let programs = crate::newer_postgres::unpack(&memory.path().join("postgresql-17"))?;
+    let env = [("TMPDIR", memory.path().as_os_str()), ("HOLDFAST_POSTGRES", programs.as_os_str())];
+    built::run_tests(POSTGRES_TESTS, &[], env)
+}
+
+/// Agents of the replica suite in each run, and at full depth.
+pub const REPLICA_AGENTS: u32 = 100;
+pub const REPLICA_AGENTS_DEEP: u32 = 1_000;
+
+/// Several hubs on one PostgreSQL server under so many agents. What it prints is its table.
+pub fn replicas_under(agents: u32) -> Result<()> {
+    let memory = built::in_memory()?;
+    let (agents, postgres) = (agents.to_string(), crate::postgres::unpacked_programs()?);
+    let mut env =
+        vec![("TMPDIR", memory.path().as_os_str()), ("HOLDFAST_REPLICA_AGENTS", OsStr::new(&agents))];
+    env.extend(postgres.as_ref().map(|programs| ("HOLDFAST_POSTGRES", programs.as_os_str())));
+    let words = ["--success-output", "immediate"].map(str::to_owned);
+    built::run_tests("package(hubd) and binary(replicas)", &words, env)
+}
+
+pub fn replicas() -> Result<()> {
+    replicas_under(REPLICA_AGENTS)
 }
 
 pub fn package() -> Result<()> {

@@ -109,6 +109,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "net",
             "pdf-page",
             "restore-certificate",
+            "state-diff",
         ],
         &["axum", "reqwest", "rusqlite", "rustls"],
     ),
@@ -184,6 +185,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "rustix", "tracing", "getrandom"],
     ),
     ("ssh-ecdsa", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "rustix", "tracing"]),
+    (
+        "state-diff",
+        &["holdfast-protocol"],
+        &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "rustix", "tracing", "getrandom"],
+    ),
     ("systemd-notices", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls"]),
     ("xtask", &["e2e", "holdfast-golden", "holdfast-protocol", "metrics"], &[]),
 ];

@@ -73,6 +73,7 @@ async fn world(answers: Vec<StatusCode>) -> World {
     let channel = Channel::Webhook(Webhook {
         url: SecretUrl::try_from(Secret::new(url)).unwrap(),
         key: Secret::new("k".repeat(32)).try_into().unwrap(),
+        former_key: None,
         ca: None,
     });
     let now = Timestamp::from_second(1_800_000_000).unwrap();

@@ -124,6 +124,7 @@ mod tests {
             orders: Vec::new(),
             audit_seen: 0,
             maintenance: None,
+            hub_ca: None,
         }
     }
 

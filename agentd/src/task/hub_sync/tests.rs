@@ -39,6 +39,29 @@ struct FakeHub {
     /// Work orders that the host has not spoken of.
     orders: Mutex<Vec<Value>>,
     ca: Arc<Ca>,
+    /// The CA that it changes to, and who signed its key.
+    next_ca: Mutex<Option<NextCa>>,
+    /// Requests of a host whose certificate is over, and whether an operator approved them.
+    readmission: Mutex<(u32, bool)>,
+}
+
+struct NextCa {
+    ca: Ca,
+    cross_pem: String,
+}
+
+impl NextCa {
+    fn signed_by(signer: &Ca) -> Self {
+        let next = ca();
+        let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let cross_pem = params.signed_by(next.key(), &**signer).unwrap().pem();
+        Self { ca: next, cross_pem }
+    }
+
+    fn pin(&self) -> Pin {
+        Pin::of(holdfast_protocol::pin::PinKind::Leaf, self.ca.der())
+    }
 }
 
 fn framed(data: &Value) -> Json<Value> {
@@ -56,7 +79,7 @@ async fn check_in(State(hub): State<Arc<FakeHub>>, uri: Uri, body: Bytes) -> Jso
     hub.heard.send(request).await.unwrap();
     let document = hub.document.lock().unwrap().clone().filter(|_| held == Generation::NONE);
     let orders = hub.orders.lock().unwrap().clone();
-    if document.is_none() && is_held && orders.is_empty() {
+    if document.is_none() && is_held && orders.is_empty() && hub.next_ca.lock().unwrap().is_none() {
         // Held open until the agent has something to say.
         std::future::pending::<()>().await;
     }
@@ -68,18 +91,40 @@ async fn check_in(State(hub): State<Arc<FakeHub>>, uri: Uri, body: Bytes) -> Jso
     if let Some(until) = *hub.maintenance.lock().unwrap() {
         answer["maintenance"] = json!({ "until": until });
     }
+    if let Some(next) = &*hub.next_ca.lock().unwrap() {
+        answer["hub_ca"] = json!(next.pin());
+    }
     framed(&answer)
 }
 
 async fn renew(State(hub): State<Arc<FakeHub>>, Json(ask): Json<RenewRequest>) -> Json<Value> {
-    let csr = CertificateSigningRequestParams::from_pem(&ask.csr_pem).unwrap();
-    let enrolled = Enrolled {
-        certificate_pem: csr.signed_by(&*hub.ca).unwrap().pem(),
+    framed(&serde_json::to_value(issue(&hub, &ask.csr_pem)).unwrap())
+}
+
+fn issue(hub: &FakeHub, csr_pem: &str) -> Enrolled {
+    let csr = CertificateSigningRequestParams::from_pem(csr_pem).unwrap();
+    let next = hub.next_ca.lock().unwrap();
+    let ca_pem = next.as_ref().map_or_else(|| hub.ca.pem(), |next| hub.ca.pem() + &next.ca.pem());
+    Enrolled {
+        certificate_pem: csr.signed_by(&**hub.ca).unwrap().pem(),
+        ca_pem,
+        ca_cross_pem: next.as_ref().map(|next| next.cross_pem.clone()),
         certificate_generation: 2,
         not_after: "2126-12-01T00:00:00Z".parse().unwrap(),
         ..identity("https://hub", &hub.ca, &hub.ca).enrolled
-    };
-    framed(&serde_json::to_value(enrolled).unwrap())
+    }
+}
+
+/// As a hub answers a host whose certificate is over.
+async fn request_enrollment(State(hub): State<Arc<FakeHub>>, Json(ask): Json<Value>) -> Json<Value> {
+    let mut readmission = hub.readmission.lock().unwrap();
+    readmission.0 += 1;
+    if readmission.1 {
+        let csr_pem = ask["csr_pem"].as_str().unwrap();
+        return framed(&json!({ "approved": issue(&hub, csr_pem) }));
+    }
+    let pin = Pin::of(holdfast_protocol::pin::PinKind::Spki, b"what the hub says");
+    framed(&json!({ "pending": { "request": uuid::Uuid::nil(), "fingerprint": pin, "retry_after_s": 30 } }))
 }
 
 struct World {
@@ -104,6 +149,8 @@ async fn world() -> World {
         maintenance: Mutex::new(None),
         orders: Mutex::new(Vec::new()),
         ca: Arc::clone(&ca),
+        next_ca: Mutex::new(None),
+        readmission: Mutex::new((0, false)),
     });
     let router = Router::new()
         .route("/v1/agent/checkin", post(check_in))
@@ -127,6 +174,7 @@ async fn world() -> World {
         contact: contact_tx,
         clock,
         dial: Arc::new(Hub::enrolled),
+        dial_without: Arc::new(Hub::without_certificate),
         failpoints: Arc::new(crate::execute::failpoint::Nowhere),
         spread: crate::port::backoff::spread,
     };
@@ -306,4 +354,96 @@ async fn an_old_certificate_is_renewed_and_the_new_one_kept() {
         stopper.stop();
     };
     tokio::join!(sync.run(stop), story);
+}
+
+/// The rounds of the exchange until `folder` holds an identity with so many CAs.
+async fn until_cas(heard: &mut mpsc::Receiver<CheckinRequest>, folder: &IdentityFolder, count: usize) {
+    loop {
+        next(heard).await;
+        let identity = folder.read().unwrap();
+        if identity.is_some_and(|identity| hub_ca::pins(&identity.enrolled.ca_pem).len() == count) {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_new_ca_of_the_hub_is_taken_with_the_next_renewal_and_only_with_its_proof() {
+    let mut world = world().await;
+    let signed = NextCa::signed_by(&world.hub.ca);
+    let (new, old) = (signed.pin(), hub_ca::pins(&world.hub.ca.pem()));
+    *world.hub.next_ca.lock().unwrap() = Some(signed);
+    let sync = world.sync.take().unwrap();
+    let folder = IdentityFolder::open(world.dir.path()).unwrap();
+    let (stopper, stop) = stop::pair();
+    let story = async {
+        until_cas(&mut world.heard, &folder, 2).await;
+        world.heard.close();
+        stopper.stop();
+    };
+    tokio::join!(sync.run(stop), story);
+    let kept = folder.read().unwrap().unwrap();
+    assert_eq!(hub_ca::pins(&kept.enrolled.ca_pem), [old[0], new]);
+    assert_eq!(kept.learned_cas.iter().map(|ca| ca.pin).collect::<Vec<_>>(), [new]);
+    assert_eq!(kept.enrolled.ca_cross_pem, None, "the proof is not kept");
+    // A client of both CAs is made of it.
+    assert!(Hub::enrolled(&kept).is_ok());
+}
+
+#[tokio::test]
+async fn a_new_ca_that_the_old_one_did_not_sign_changes_nothing() {
+    let mut world = world().await;
+    *world.hub.next_ca.lock().unwrap() = Some(NextCa::signed_by(&ca()));
+    let sync = world.sync.take().unwrap();
+    let before = sync.identity.enrolled.ca_pem.clone();
+    let folder = IdentityFolder::open(world.dir.path()).unwrap();
+    let (stopper, stop) = stop::pair();
+    let story = async {
+        next(&mut world.heard).await;
+        next(&mut world.heard).await;
+        world.heard.close();
+        stopper.stop();
+    };
+    tokio::join!(sync.run(stop), story);
+    assert!(folder.read().unwrap().is_none(), "no other identity was written");
+    assert_eq!(hub_ca::pins(&before).len(), 1);
+    assert!(folder.pending(Purpose::Renewal).is_ok(), "the key of the renewal stays for the next try");
+}
+
+/// The hub requires a certificate of a CA that the agent's is not of, as after a change that it missed.
+#[tokio::test]
+async fn a_host_with_an_ended_certificate_asks_with_its_key_and_goes_on_when_approved() {
+    let mut world = world().await;
+    let router = Router::new()
+        .route("/v1/enrollment-requests", post(request_enrollment))
+        .with_state(Arc::clone(&world.hub));
+    let open = serve(tls(&world.hub.ca, &world.hub.ca, None), router).await;
+    let mut sync = world.sync.take().unwrap();
+    let stranger = identity(&sync.identity.hub, &world.hub.ca, &ca());
+    sync.identity.key_pem = stranger.key_pem;
+    sync.identity.enrolled.certificate_pem = stranger.enrolled.certificate_pem;
+    let own = sync.identity.held_key().unwrap().fingerprint();
+    sync.dial_without = Arc::new(move |identity| {
+        Hub::without_certificate(&Identity { hub: open.clone(), ..identity.clone() })
+    });
+    sync.spread = || 0;
+    let folder = IdentityFolder::open(world.dir.path()).unwrap();
+    let (stopper, stop) = stop::pair();
+    let story = async {
+        let problem = world.contact.wait_for(|contact| contact.problem.is_some());
+        let problem =
+            tokio::time::timeout(PATIENCE, problem).await.unwrap().unwrap().problem.clone().unwrap();
+        assert_eq!(problem.code, ErrorCode::Certificate);
+        assert!(problem.message.contains(&format!("--fingerprint {own} --returns")), "{}", problem.message);
+        world.hub.readmission.lock().unwrap().1 = true;
+        // The next certificate is good: the hub is heard again.
+        next(&mut world.heard).await;
+        world.heard.close();
+        stopper.stop();
+    };
+    tokio::join!(sync.run(stop), story);
+    let kept = folder.read().unwrap().unwrap();
+    assert_eq!(kept.enrolled.certificate_generation, 2);
+    assert_eq!(kept.held_key().unwrap().fingerprint(), own, "the key is the same");
+    assert!(world.hub.readmission.lock().unwrap().0 >= 2);
 }

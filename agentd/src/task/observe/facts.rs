@@ -24,6 +24,7 @@ pub(super) fn facts(config: &GuestConfig) -> GuestFacts {
         cores: config.cores,
         memory_mib: config.memory_mib,
         swap_mib: config.swap_mib,
+        cpu: config.cpu(),
         rootfs_bytes: config.rootfs.as_ref().and_then(|disk| disk.size),
         rootfs_storage: config
             .rootfs

@@ -31,7 +31,8 @@ pub(super) fn reading(
     // Without figures nothing of the node was measured.
     let host =
         figures.and(node).map_or_else(Readings::new, |node| levels(&node, figures.map(|f| f.memory_total)));
-    UsageReading { at: now, host, guests: guests.collect() }
+    let cpus_centi = figures.map(|figures| figures.cpus.saturating_mul(100));
+    UsageReading { at: now, host, cpus_centi, guests: guests.collect() }
 }
 
 fn of_guest(row: &GuestResource) -> GuestReading {
@@ -43,7 +44,12 @@ fn of_guest(row: &GuestResource) -> GuestReading {
         (UsageMetric::DiskWrite, used.disk_write),
     ];
     let memory = Some(row.memory_max).filter(|bytes| *bytes > 0);
-    GuestReading { vmid: Some(row.vmid), levels: levels(used, memory), counted: measured(counted) }
+    GuestReading {
+        vmid: Some(row.vmid),
+        levels: levels(used, memory),
+        cpus_centi: row.cpus_centi(),
+        counted: measured(counted),
+    }
 }
 
 fn levels(used: &UseFigures, memory_total: Option<u64>) -> Readings {

@@ -101,6 +101,7 @@ impl Reconcile {
             policies: picture.desired.policies(),
             manifest: picture.desired.manifest(),
             levels: picture.desired.levels(),
+            overcommit: picture.desired.overcommit(),
             observed: &picture.observed,
             records: &records,
             policy: &self.policy,

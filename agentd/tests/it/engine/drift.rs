@@ -93,6 +93,8 @@ impl Agent {
             poll_interval_s: PollSeconds::try_from(10).unwrap(),
             observe_interval_s: None,
             levels: None,
+            overcommit: None,
+            customer_limits: Vec::new(),
             alarm_after_s: None,
             policies,
             storage: Vec::new(),

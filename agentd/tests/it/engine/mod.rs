@@ -7,6 +7,7 @@
 //! | `claim` | a used claim is reported, and is removed with the next restart |
 //! | `destroy` | a signed destroy takes exactly what was signed for |
 //! | `brake` | a bulk change in small documents gets no further than in a large one |
+//! | `limits` | limits of CPU time follow the document, from the first start on |
 //! | `network` | a guest's network and resolver follow the document |
 //! | `drift` | the reconcile loop from an empty host to drift that is healed |
 //! | `backup` | dead backup workers: a frozen guest, an orphan's archive |
@@ -60,6 +61,7 @@ mod inherited;
 mod jobs;
 mod lanes;
 mod levels;
+mod limits;
 mod long;
 mod lost_disks;
 mod maintenance;

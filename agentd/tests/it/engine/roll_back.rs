@@ -32,6 +32,7 @@ async fn ground(world: &World) -> (Ports, OperationState) {
         cores: None,
         memory: Some(128.try_into().unwrap()),
         swap: None,
+        limits: None,
         protection: KeepProtection::PutBack,
     };
     let changed = end(&ports, 2, Operation::Reconfigure(smaller)).await;

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use holdfast_protocol::enrol::CERTIFICATE_LATE;
 use holdfast_protocol::json::chain;
 use holdfast_protocol::pin::PinSet;
 use holdfast_protocol::report::{HardwareSection, UpdatesSection};
@@ -18,8 +19,6 @@ use crate::port::hub::Contact;
 use crate::port::{admin_socket, ntp};
 use crate::settings::{Settings, TokenSettings};
 
-/// A renewal is tried from ten days before the end; with less than this it has failed for a week.
-const CERTIFICATE_LEFT_MIN: SignedDuration = SignedDuration::from_hours(3 * 24);
 /// `setup` replaces an older secret once its file is removed.
 const SECRET_AGE_MAX: SignedDuration = SignedDuration::from_hours(400 * 24);
 /// Disks and packages are read once an hour.
@@ -208,8 +207,8 @@ fn status(contact: &Contact, now: Timestamp) -> [Check; 2] {
         (None, None) => Check::new(State::Unknown, "hub", "it has not answered since the agent started"),
     };
     let (ends, left) = (contact.certificate_ends_at, contact.certificate_ends_at.duration_since(now));
-    let said = format!("good for {} days, until {ends:.0}", left.as_hours().max(0) / 24);
-    let certificate = if left >= CERTIFICATE_LEFT_MIN {
+    let said = format!("good for {}, until {ends:.0}", life_left(left));
+    let certificate = if left >= CERTIFICATE_LATE {
         Check::new(State::Good, "certificate", said)
     } else if left.is_positive() {
         Check {
@@ -224,10 +223,20 @@ fn status(contact: &Contact, now: Timestamp) -> [Check; 2] {
         Check::new(
             State::Failed,
             "certificate",
-            format!("it ended at {ends:.0}: enrol again with an invite of the hub"),
+            format!(
+                "it ended at {ends:.0}: the agent asks to be let in again, and an operator approves it \
+                     (`holdfast host requests`)"
+            ),
         )
     };
     [hub, certificate]
+}
+
+fn life_left(left: SignedDuration) -> String {
+    match left.as_hours().max(0) {
+        hours @ ..48 => format!("{hours} hours"),
+        hours => format!("{} days", hours / 24),
+    }
 }
 
 #[cfg(test)]
@@ -239,17 +248,19 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_good_until_its_renewal_has_failed_for_a_week() {
+    fn a_certificate_is_good_until_its_renewal_has_failed_for_hours() {
         let now: Timestamp = "2026-11-22T00:00:00Z".parse().unwrap();
         let of = |left: SignedDuration| {
             let contact = Contact { reached_at: Some(now), problem: None, certificate_ends_at: now + left };
             status(&contact, now)[1].clone()
         };
-        assert_eq!(of(days(30)).state, State::Good);
-        assert_eq!(of(days(3)).state, State::Good);
-        assert_eq!(of(days(3) - SignedDuration::from_secs(1)).state, State::Failed);
-        assert!(of(days(1)).detail.contains("should have been renewed"), "{:?}", of(days(1)));
-        assert!(of(days(-1)).detail.contains("enrol again"), "{:?}", of(days(-1)));
+        let hours = SignedDuration::from_hours;
+        assert!(of(days(30)).detail.contains("30 days"), "{:?}", of(days(30)));
+        assert!(of(hours(23)).detail.contains("23 hours"), "{:?}", of(hours(23)));
+        assert_eq!(of(hours(4)).state, State::Good);
+        assert_eq!(of(hours(4) - SignedDuration::from_secs(1)).state, State::Failed);
+        assert!(of(hours(1)).detail.contains("should have been renewed"), "{:?}", of(hours(1)));
+        assert!(of(days(-1)).detail.contains("let in again"), "{:?}", of(days(-1)));
     }
 
     #[test]

@@ -89,7 +89,7 @@ pub const NEEDS: &[Need] = &[
         &["VM.Config.Options"],
     ),
     need("change memory and swap", Role::Operate, Place::Pool, &["VM.Config.Memory"]),
-    need("change cores", Role::Operate, Place::Pool, &["VM.Config.CPU"]),
+    need("change cores and limits of CPU time", Role::Operate, Place::Pool, &["VM.Config.CPU"]),
     need("change networks", Role::Operate, Place::Pool, &["VM.Config.Network"]),
     need("change networks", Role::Operate, Place::Bridge, &["SDN.Use"]),
     need("make volumes and grow disks", Role::Operate, Place::Pool, &["VM.Config.Disk", "VM.Config.Options"]),

@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 
 use holdfast_protocol::desired::field::GuestField;
-use holdfast_protocol::desired::{DesiredGuest, FirewallFlag, Mtu, Rate, Resolver, RunState};
-use holdfast_protocol::report::{FieldState, InForce};
+use holdfast_protocol::desired::{DesiredGuest, FirewallFlag, GuestLimits, Mtu, Rate, Resolver, RunState};
+use holdfast_protocol::report::FieldState;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use super::applied::{Applied, AppliedField};
+use super::cpu;
 use super::net::{NetLine, NetPlace, ResolverText};
 use super::observed::GuestFacts;
 use holdfast_protocol::report::Running;
@@ -36,25 +37,6 @@ pub struct GuestFields {
 
 const NONE: &str = "none";
 
-/// Of a running guest's fields those that it has from its next start alone, as it was recorded (`23-net-name`).
-#[must_use]
-pub const fn takes(field: GuestField) -> InForce {
-    match field {
-        GuestField::Name | GuestField::Mtu | GuestField::Resolver => InForce::NextStart,
-        GuestField::Run
-        | GuestField::Cores
-        | GuestField::Memory
-        | GuestField::Swap
-        | GuestField::Rootfs
-        | GuestField::Bridge
-        | GuestField::Address
-        | GuestField::Gateway
-        | GuestField::Vlan
-        | GuestField::Rate
-        | GuestField::Firewall => InForce::Now,
-    }
-}
-
 /// What the document says. What it does not name is left out.
 #[must_use]
 pub fn wanted(guest: &DesiredGuest) -> Texts {
@@ -71,9 +53,20 @@ pub fn wanted(guest: &DesiredGuest) -> Texts {
         (GuestField::Swap, size.swap_mib.to_string()),
         (GuestField::Rootfs, size.rootfs_gib.to_string()),
     ]);
+    texts.extend(guest.limits.iter().flat_map(of_limits));
     texts.extend(of_place(&NetPlace::of(&guest.network)));
     texts.extend(guest.network.resolver.as_ref().map(|goal| (GuestField::Resolver, resolver(goal))));
     texts
+}
+
+/// Limits of CPU time. What stays as it is is left out.
+#[must_use]
+pub fn of_limits(limits: &GuestLimits) -> Texts {
+    let named = [
+        (GuestField::CpuLimit, limits.cpu.map(cpu::wanted)),
+        (GuestField::CpuWeight, limits.cpu_weight.map(|weight| weight.get().to_string())),
+    ];
+    named.into_iter().filter_map(|(field, text)| Some((field, text?))).collect()
 }
 
 /// A place of the network. What stays as it is is left out.
@@ -125,6 +118,8 @@ pub fn seen(run: Running, facts: &GuestFacts) -> Texts {
         (GuestField::Cores, facts.cores.map_or_else(|| "all".to_owned(), |cores| cores.to_string())),
         (GuestField::Memory, format!("{} MiB", facts.memory_mib)),
         (GuestField::Swap, format!("{} MiB", facts.swap_mib)),
+        (GuestField::CpuLimit, facts.cpu.limit.to_string()),
+        (GuestField::CpuWeight, facts.cpu.weight_words()),
         (GuestField::Resolver, resolver_text(&facts.resolver)),
     ]);
     texts.extend(facts.name.clone().map(|name| (GuestField::Name, name)));

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use super::addresses::BridgeNet;
 pub use super::backup_flag::BackupFlag;
+use super::cpu::CpuFacts;
 use super::filter::FilterSeen;
 use super::hardware::HardwareAddress;
 use super::mark::Mark;
@@ -199,6 +200,8 @@ pub struct GuestFacts {
     pub memory_mib: u64,
     /// Swap in MiB.
     pub swap_mib: u64,
+    /// How much CPU time it may use.
+    pub cpu: CpuFacts,
     /// Root disk in bytes, where the configuration says so.
     pub rootfs_bytes: Option<u64>,
     /// The storage of its root disk.

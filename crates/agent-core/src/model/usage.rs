@@ -24,6 +24,8 @@ pub struct UsageReading {
     /// When, by the monotonic clock.
     pub at: Duration,
     pub host: Readings,
+    /// The host's CPUs, in hundredths.
+    pub cpus_centi: Option<u64>,
     /// Guests that run.
     pub guests: BTreeMap<GuestUid, GuestReading>,
 }
@@ -34,6 +36,8 @@ pub struct GuestReading {
     /// Where its processes are counted.
     pub vmid: Option<Vmid>,
     pub levels: Readings,
+    /// The CPUs that it may use, in hundredths.
+    pub cpus_centi: Option<u64>,
     /// Bytes since the guest's start, by the metric of their rate.
     pub counted: Readings,
 }

@@ -10,6 +10,7 @@ use holdfast_protocol::usage::{Readings, UsageMetric, UsageSample};
 
 pub use super::level_rules::{HighLevel, User};
 use super::level_rules::{LevelRules, Threshold};
+use super::neighbours::Neighbours;
 
 const LEVELS: [HighLevel; 3] = [HighLevel::Cpu, HighLevel::Memory, HighLevel::RootDisk];
 
@@ -19,6 +20,8 @@ pub struct UsageLevels {
     high: BTreeMap<(User, HighLevel), Threshold>,
     /// Those of which a sample said anything since the agent started.
     measured: BTreeSet<User>,
+    /// Guests that use most of what is short.
+    pub neighbours: Neighbours,
 }
 
 impl UsageLevels {

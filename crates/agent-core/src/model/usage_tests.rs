@@ -15,10 +15,17 @@ fn seconds(s: u64) -> Duration {
 fn reading(at: u64, cpu: u64, guests: &[(u128, u64, u64)]) -> UsageReading {
     let guest = |(n, memory, net): &(u128, u64, u64)| {
         let levels = Readings::from([(MemoryUsed, *memory)]);
-        (uid(*n), GuestReading { vmid: None, levels, counted: Readings::from([(NetIn, *net), (NetOut, 0)]) })
+        (
+            uid(*n),
+            GuestReading {
+                levels,
+                counted: Readings::from([(NetIn, *net), (NetOut, 0)]),
+                ..GuestReading::default()
+            },
+        )
     };
     let guests = guests.iter().map(guest).collect();
-    UsageReading { at: seconds(at), host: Readings::from([(Cpu, cpu)]), guests }
+    UsageReading { at: seconds(at), host: Readings::from([(Cpu, cpu)]), cpus_centi: None, guests }
 }
 
 fn at(s: u64) -> (Duration, Timestamp) {

@@ -3,14 +3,14 @@
 use holdfast_protocol::desired::field::GuestField;
 use holdfast_protocol::report::InForce;
 
-use crate::model::field::{self, Texts};
+use crate::model::field::Texts;
 
 /// What an operation leaves behind in the records of fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AppliedBy {
     /// The guest is new: nothing that was carried out before counts.
     Anew(Texts),
-    /// These changed; a guest that ran has each from when on [`field::takes`] says.
+    /// These changed; a guest that ran has each from when on [`InForce::of_change`] says.
     Changed(Texts),
 }
 
@@ -25,7 +25,7 @@ impl AppliedBy {
     pub const fn takes(&self, field: GuestField) -> InForce {
         match self {
             Self::Anew(_) => InForce::Now,
-            Self::Changed(_) => field::takes(field),
+            Self::Changed(_) => InForce::of_change(field),
         }
     }
 

@@ -85,6 +85,7 @@ fn what_stops_or_resizes_a_guest_is_counted_and_nothing_else() {
             cores: cores.then(|| 2.try_into().unwrap()),
             memory: memory.then(|| 512.try_into().unwrap()),
             swap: swap.then(|| 256.try_into().unwrap()),
+            limits: None,
             protection: KeepProtection::PutBack,
         })
     };

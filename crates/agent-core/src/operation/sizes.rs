@@ -1,7 +1,7 @@
 //! *reconfigure* and *grow*: a guest's sizes, name, network and protection.
 
-use holdfast_protocol::desired::Resolver;
 use holdfast_protocol::desired::field::GuestField;
+use holdfast_protocol::desired::{GuestLimits, Resolver};
 use holdfast_protocol::id::GuestName;
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,9 @@ pub struct Reconfigure {
     pub memory: Option<MemoryMib>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<SwapMib>,
+    /// How much CPU time it may use: those limits that it does not have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<GuestLimits>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<GuestName>,
     /// Where its first network is plugged in.
@@ -74,7 +77,18 @@ pub enum DiskRef {
 impl Reconfigure {
     /// The fields that it changes.
     fn changed(&self) -> Texts {
-        let Self { target: _, cores, memory, swap, name, network, filter: _, resolver, protection: _ } = self;
+        let Self {
+            target: _,
+            cores,
+            memory,
+            swap,
+            limits,
+            name,
+            network,
+            filter: _,
+            resolver,
+            protection: _,
+        } = self;
         let named = [
             (GuestField::Cores, cores.map(|cores| cores.get().to_string())),
             (GuestField::Memory, memory.map(|size| size.to_string())),
@@ -83,16 +97,17 @@ impl Reconfigure {
             (GuestField::Resolver, resolver.as_ref().map(field::resolver)),
         ];
         let named = named.into_iter().filter_map(|(field, text)| Some((field, text?)));
-        network.iter().flat_map(field::of_place).chain(named).collect()
+        let limits = limits.iter().flat_map(field::of_limits);
+        network.iter().flat_map(field::of_place).chain(limits).chain(named).collect()
     }
 }
 
 impl Reconfigure {
-    /// A change of sizes, network or resolver counts: without the right resolver its programs reach no other machine
+    /// A change of sizes, limits, network or resolver counts: with little CPU time its programs answer nobody, and without the right resolver its programs reach no other machine
     /// after its next start. Putting protection back alone takes nothing away.
     pub(super) const fn change_limit(&self) -> ChangeLimit {
         let sizes = self.cores.is_some() || self.memory.is_some() || self.swap.is_some();
-        if sizes || self.network.is_some() || self.resolver.is_some() {
+        if sizes || self.limits.is_some() || self.network.is_some() || self.resolver.is_some() {
             ChangeLimit::Counts
         } else {
             ChangeLimit::Exempt

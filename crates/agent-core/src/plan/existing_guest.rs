@@ -413,6 +413,8 @@ fn reconfigure(
         why.push(format!("{} MiB swap, wanted {}", facts.swap_mib, size.swap_mib.get()));
         size.swap_mib
     });
+    let limits = guest.limits.and_then(|limits| facts.cpu.missing(&limits));
+    why.extend(limits.map(|limits| facts.cpu.unlike(&limits)));
     let name = (facts.name.as_deref() != Some(guest.name.as_str())).then(|| {
         why.push(format!("host name {}, wanted {}", facts.name.as_deref().unwrap_or("none"), guest.name));
         guest.name.clone()
@@ -438,7 +440,8 @@ fn reconfigure(
     };
     (!why.is_empty()).then(|| {
         let target = target();
-        let change = Reconfigure { target, cores, memory, swap, name, network, filter, resolver, protection };
+        let change =
+            Reconfigure { target, cores, memory, swap, limits, name, network, filter, resolver, protection };
         (change, why.join("; "))
     })
 }

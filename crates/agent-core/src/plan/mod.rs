@@ -28,6 +28,7 @@
 //! | [`signed_jobs`] | what becomes of what operators signed |
 //! | [`protect`] | what becomes of requests about backups |
 //! | [`existing_guest`] | what to do for a guest that was made |
+//! | `assigned` | what guests were given of the host |
 //! | `capacity` | whether storage and memory have room for growth |
 //! | `growth` | which growth is done, and which waits for a signature |
 //! | `golden` | which golden archives may be restored |
@@ -64,6 +65,7 @@ pub mod address;
 mod adopt;
 mod agreed;
 mod alike;
+mod assigned;
 pub mod break_glass;
 pub mod bulk;
 mod by_guest;
@@ -138,7 +140,7 @@ mod work_orders;
 use std::sync::Arc;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::desired::{DesiredGuest, UseLevels};
+use holdfast_protocol::desired::{DesiredGuest, OvercommitLevels, UseLevels};
 use holdfast_protocol::generation::{ContentHash, Generation};
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::OperationKind;
@@ -177,6 +179,8 @@ pub struct Inputs<'a> {
     pub manifest: &'a [StorageTarget],
     /// From how much use on there is a condition, for guests that do not say it.
     pub levels: UseLevels,
+    /// From how much promised to guests on the host counts as over-committed.
+    pub overcommit: OvercommitLevels,
     /// What is seen.
     pub observed: &'a Observed,
     /// What is written down.

@@ -10,14 +10,15 @@ use holdfast_protocol::job::{JobReport, JobState, Verb};
 use holdfast_protocol::operation::{OperationStatus, OperationView};
 use holdfast_protocol::protection::ProtectionReport;
 use holdfast_protocol::report::{
-    ControllerReport, FactAges, FieldState, GuestReport, GuestStatus, HostSection, LockReport, Running,
-    StorageReport, StorageState,
+    ControllerReport, FactAges, FieldState, GuestReport, GuestStatus, HostSection, LimitsReport, LockReport,
+    Running, StorageReport, StorageState,
 };
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 use jiff::{SignedDuration, Timestamp};
 
 use super::schedule::facts::backups_of;
-use super::{GuestVerdict, Inputs, Plan, golden, posture, silence};
+use super::{GuestVerdict, Inputs, Plan, assigned, golden, posture, silence};
+use crate::model::cpu::CpuLimitFact;
 use crate::model::field::GuestFields;
 use crate::model::limits;
 use crate::model::observed::{Detail, GuestFacts, ObservedGuest, StorageFact};
@@ -88,6 +89,7 @@ fn guest(
         lock: seen.and_then(|seen| lock(inputs, seen)),
         wanted: wanted.map(|guest| guest.run),
         size: facts.and_then(size),
+        limits: facts.and_then(limits),
         address: facts.and_then(|facts| facts.address),
         address_filter: facts.filter(|_| record.is_some()).and_then(|facts| facts.filter.state()),
         levels: wanted.and_then(|guest| levels(inputs, guest)),
@@ -254,6 +256,21 @@ fn size(facts: &GuestFacts) -> Option<GuestSize> {
     })
 }
 
+/// None where nothing bounds its CPU time and its network.
+fn limits(facts: &GuestFacts) -> Option<LimitsReport> {
+    let cpu_millicores = match facts.cpu.limit {
+        CpuLimitFact::Millicores(milli) => Some(milli),
+        CpuLimitFact::Unlimited | CpuLimitFact::Unreadable => None,
+    };
+    let rate = facts.net.as_ref().and_then(|line| line.value("rate"));
+    let cpu_weight = facts.cpu.weight;
+    // Proxmox writes a number of a few digits; a line by hand may have anything.
+    let network_mib_per_s = rate.map(|rate| rate.chars().take(RATE_CHARS_MAX).collect());
+    LimitsReport { cpu_millicores, cpu_weight, network_mib_per_s }.some()
+}
+
+const RATE_CHARS_MAX: usize = 32;
+
 /// The lanes in which a request waits.
 #[must_use]
 pub fn lanes(records: &Records) -> Vec<LaneView> {
@@ -308,6 +325,7 @@ pub fn host(node: &NodeName, inputs: &Inputs<'_>, interval_s: u32) -> Option<Hos
         memory_bytes: facts.memory_bytes,
         memory_used_bytes: round(facts.memory_used_bytes),
         storages: storages.collect(),
+        assigned: Some(assigned::of(observed, facts, inputs.overcommit)),
         goldens: golden::reports(inputs),
     })
 }

@@ -5,6 +5,7 @@ mod adoption;
 mod ages;
 mod boundaries;
 mod bulk;
+mod cpu_limits;
 mod detached;
 mod disks;
 mod due_points;
@@ -37,7 +38,7 @@ mod work_orders;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_protocol::desired::{DesiredGuest, RunState, UseLevels};
+use holdfast_protocol::desired::{DesiredGuest, OvercommitLevels, RunState, UseLevels};
 use holdfast_protocol::id::OperationId;
 use holdfast_protocol::report::Running;
 use holdfast_protocol::size::{DiskGib, MemoryMib};
@@ -216,6 +217,7 @@ impl World {
     pub(super) fn inputs(&self) -> Inputs<'_> {
         Inputs {
             levels: UseLevels::default(),
+            overcommit: OvercommitLevels::default(),
             generation: Generation::new(7),
             content: Some(ContentHash::of(b"document")),
             desired: &self.desired,

@@ -62,6 +62,10 @@ pub enum TlsError {
     Provider(#[source] rustls::Error),
 }
 
+/// What our clients of a hub offer as a protocol besides HTTP/1.1. It is never chosen. A hub that also has a certificate
+/// for browsers shows its own to who offers this.
+pub const HUB_CLIENT_ALPN: &[u8] = b"holdfast-hub/1";
+
 /// The one provider of cryptography that our programs use.
 #[must_use]
 pub fn provider() -> Arc<CryptoProvider> {
@@ -70,7 +74,7 @@ pub fn provider() -> Arc<CryptoProvider> {
 
 /// A client that shows no certificate.
 pub fn client(trust: &Trust) -> Result<ClientConfig, TlsError> {
-    Ok(without_sessions(builder(trust)?.with_no_client_auth()))
+    Ok(finished(trust, builder(trust)?.with_no_client_auth()))
 }
 
 /// A client that shows its certificate when asked.
@@ -78,13 +82,20 @@ pub fn client_with_identity(trust: &Trust, identity: &Identity) -> Result<Client
     let chain = certificates("the client's certificate", &identity.chain_pem)?;
     let key = PrivateKeyDer::from_pem_slice(identity.key_pem.expose().as_bytes())
         .map_err(|source| TlsError::Pem { what: "the client's key", source })?;
-    builder(trust)?.with_client_auth_cert(chain, key).map(without_sessions).map_err(TlsError::Identity)
+    let config = builder(trust)?.with_client_auth_cert(chain, key).map_err(TlsError::Identity)?;
+    Ok(finished(trust, config))
 }
 
 /// No session outlives a change of trust: session tickets are not kept, so none from before a revocation, a renewal or
 /// a new pin is used.
-fn without_sessions(mut config: ClientConfig) -> ClientConfig {
+fn finished(trust: &Trust, mut config: ClientConfig) -> ClientConfig {
     config.resumption = rustls::client::Resumption::disabled();
+    match trust {
+        Trust::CaPin(_) | Trust::CaPem(_) => {
+            config.alpn_protocols = vec![HUB_CLIENT_ALPN.to_vec(), b"http/1.1".to_vec()];
+        }
+        Trust::Pins(_) => {}
+    }
     config
 }
 

@@ -10,11 +10,13 @@ mod pinned;
 mod pinned_ca;
 mod refusal;
 mod server;
+mod succession;
 mod verifier;
 
-pub use client::{Identity, TlsError, Trust, client, client_with_identity, provider};
+pub use client::{HUB_CLIENT_ALPN, Identity, TlsError, Trust, client, client_with_identity, provider};
 pub use refusal::{Refusal, refusal, tls_error};
 pub use server::{WantsCertificates, server};
+pub use succession::{SuccessionError, succeeds};
 
 use holdfast_protocol::pin::{Pin, PinKind};
 use rustls::pki_types::CertificateDer;

@@ -1,7 +1,8 @@
 //! Delivery to a webhook, signed.
 //!
 //! `X-Holdfast-Signature: t=SECONDS,v1=HEX` is HMAC-SHA256 over `SECONDS.BODY`. A receiver checks it and refuses an old
-//! time. `Idempotency-Key` is the same for each repeat of one delivery.
+//! time. While a key is replaced there are two, `t=SECONDS,v1=HEX,v1=HEX`, of which one must fit. `Idempotency-Key` is the
+//! same for each repeat of one delivery.
 
 use jiff::Timestamp;
 use ring::hmac;
@@ -30,6 +31,9 @@ const BODY_BYTES_MAX: usize = 64 * 1024;
 pub struct Webhook {
     pub url: SecretUrl,
     pub key: SigningKey,
+    /// The key before it, while the receiver may still know that alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former_key: Option<SigningKey>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca: Option<CaPem>,
 }
@@ -60,11 +64,14 @@ impl HttpChannel for Webhook {
         let named: Vec<Value> = entries.into_iter().take(lines.len()).collect();
         let request = HttpRequest::json(Method::Post, self.url.clone(), &body(message, id, &named, omitted));
         let seconds = now.as_second();
-        let key = hmac::Key::new(hmac::HMAC_SHA256, self.key.expose().as_bytes());
-        let mut signed = hmac::Context::with_key(&key);
-        signed.update(format!("{seconds}.").as_bytes());
-        signed.update(&request.body);
-        let signature = format!("t={seconds},v1={}", hex::encode(signed.sign()));
+        let mut signature = format!("t={seconds}");
+        for key in std::iter::once(&self.key).chain(&self.former_key) {
+            let key = hmac::Key::new(hmac::HMAC_SHA256, key.expose().as_bytes());
+            let mut signed = hmac::Context::with_key(&key);
+            signed.update(format!("{seconds}.").as_bytes());
+            signed.update(&request.body);
+            signature.push_str(&format!(",v1={}", hex::encode(signed.sign())));
+        }
         request.with(SIGNATURE_HEADER, signature).with("idempotency-key", id.as_str())
     }
 

@@ -44,3 +44,23 @@ fn time_and_body_are_both_signed() {
     assert_ne!(of(&first), of(&later));
     assert_ne!(of(&first), of(&other));
 }
+
+#[test]
+fn while_a_key_is_replaced_each_of_the_two_has_its_signature() {
+    use notify::channel::{HttpChannel as _, Webhook};
+    let key = |letter: &str| holdfast_protocol::secret::Secret::new(letter.repeat(32)).try_into().unwrap();
+    let of = |key, former_key| {
+        let url = "https://receiver.example/".to_owned();
+        let url = holdfast_protocol::secret::Secret::new(url).try_into().unwrap();
+        let request = Webhook { url, key, former_key, ca: None }.request(
+            &message(),
+            &outbox_id(),
+            now(),
+            Form::default(),
+        );
+        request.header(SIGNATURE_HEADER).unwrap().to_owned()
+    };
+    let (new, old) = (of(key("n"), None), of(key("o"), None));
+    let (_, old) = old.split_once(',').unwrap();
+    assert_eq!(of(key("n"), Some(key("o"))), format!("{new},{old}"));
+}

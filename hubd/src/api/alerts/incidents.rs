@@ -60,7 +60,7 @@ async fn scope(hub: &Hub, host: &str) -> Result<Scope, ApiError> {
 
 pub(super) async fn list(
     State(hub): State<Arc<Hub>>,
-    _: Operator,
+    operator: Operator,
     CheckedQuery(query): CheckedQuery<IncidentQuery>,
 ) -> Result<Answer<Page<IncidentView>>, ApiError> {
     let limit = limit(query.limit, PAGE_MAX)?;
@@ -72,11 +72,17 @@ pub(super) async fn list(
         IncidentSelection::Firing => IncidentFilter::Firing,
         IncidentSelection::All => IncidentFilter::All,
     };
+    // To a narrower scope what is outside of it and what is not there are one: nothing is listed.
+    let is_whole = operator.grant.scope().is_everything();
     let scope = match &query.host {
-        Some(host) => Some(scope(&hub, host).await?),
+        Some(host) => match scope(&hub, host).await {
+            Ok(scope) => Some(scope),
+            Err(_) if !is_whole => return Ok(Answer(StatusCode::OK, Page { items: Vec::new(), next: None })),
+            Err(error) => return Err(error),
+        },
         None => None,
     };
-    if let Some(guest) = &query.guest {
+    if let Some(guest) = query.guest.as_ref().filter(|_| is_whole) {
         let named = vec![AlertName::Guest(guest.to_string())];
         if !hub.store.unknown_names(named).await?.is_empty() {
             return Err(ApiError::not_found("guest"));
@@ -84,7 +90,7 @@ pub(super) async fn list(
     }
     let (guest, code, severity) = (query.guest, query.code, query.severity);
     let query = StoreQuery { phase, scope, guest, code, severity };
-    let records = hub.store.incidents(query, after, limit + 1).await?;
+    let records = hub.store.incidents_within(operator.scope(), query, after, limit + 1).await?;
     let Page { items, next } = page(records, limit, |last| last.incident.id.to_string());
     let items = items.into_iter().map(view::incident_record).collect::<Result<_, _>>()?;
     Ok(Answer(StatusCode::OK, Page { items, next }))
@@ -92,7 +98,7 @@ pub(super) async fn list(
 
 pub(super) async fn show(
     State(hub): State<Arc<Hub>>,
-    _: Operator,
+    operator: Operator,
     Path(id): Path<String>,
 ) -> Result<Answer<IncidentDetail>, ApiError> {
     let id = view::incident_id(&id)?;
@@ -104,7 +110,7 @@ pub(super) async fn show(
     let incident = picture.state.incidents.get(&id.number).cloned().ok_or_else(view::no_incident)?;
     let receivers = receivers(&hub, &picture, &incident).await?;
     let filter = LogFilter { scope: Some(id.scope), incident: Some(id.number), before: None };
-    let log = log::read(&hub, filter, LOG_LINES).await?;
+    let log = log::read(&hub, operator.scope(), filter, LOG_LINES).await?;
     let incident = view::incident(incident, picture.host.name)?;
     Ok(Answer(StatusCode::OK, IncidentDetail { incident, receivers, log }))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use alerts::incident::Scope;
 use axum::extract::State;
 use axum::http::StatusCode;
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::alert::LogView;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::HostId;
@@ -30,7 +31,7 @@ pub(super) struct LogQuery {
 
 pub(super) async fn list(
     State(hub): State<Arc<Hub>>,
-    _: Operator,
+    operator: Operator,
     CheckedQuery(query): CheckedQuery<LogQuery>,
 ) -> Result<Answer<Page<LogView>>, ApiError> {
     let limit = limit(query.limit, PAGE_MAX)?;
@@ -49,12 +50,17 @@ pub(super) async fn list(
         }
         (None, None) => LogFilter { scope: None, incident: None, before },
     };
-    Ok(Answer(StatusCode::OK, read(&hub, filter, limit).await?))
+    Ok(Answer(StatusCode::OK, read(&hub, operator.scope(), filter, limit).await?))
 }
 
 /// One page of the log.
-pub(super) async fn read(hub: &Hub, filter: LogFilter, limit: u32) -> Result<Page<LogView>, ApiError> {
-    let records = hub.store.alert_log(filter, limit + 1).await?;
+pub(super) async fn read(
+    hub: &Hub,
+    scope: AccessScope,
+    filter: LogFilter,
+    limit: u32,
+) -> Result<Page<LogView>, ApiError> {
+    let records = hub.store.alert_log_within(scope, filter, limit + 1).await?;
     let Page { items, next } = page(records, limit, |last| last.number.to_string());
     let items = items.into_iter().map(view::log_entry).collect::<Result<_, _>>()?;
     Ok(Page { items, next })

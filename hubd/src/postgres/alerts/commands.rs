@@ -5,6 +5,7 @@ use alerts::incident::{IncidentId, Scope as AlertScope, Source};
 use alerts::signal::{Completeness, Maintenance, ObservedCondition};
 use alerts::silence::{Silence, SilenceId};
 use async_trait::async_trait;
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::condition::ReportedCondition;
 use holdfast_protocol::id::{CorrelationId, HostId};
 use holdfast_protocol::operator::HostState;
@@ -13,7 +14,7 @@ use jiff::Timestamp;
 use super::super::columns::{Id, Time};
 use super::super::events::emit;
 use super::super::host_row::find;
-use super::super::sql::{self, OptionalExtension as _, params};
+use super::super::sql::{self, Connection, OptionalExtension as _, params};
 use super::super::writer::Tx;
 use super::super::{Failed, Postgres};
 use super::decide::{Moment, current_silences, decide, host_of_scope};
@@ -26,7 +27,7 @@ use crate::domain::host::HostRef;
 use crate::store::{
     AcknowledgeError, Acknowledgement, AlertName, AlertPicture, Alerts, AnnouncedEnd, By, HostMaintenance,
     IncidentQuery, IncidentRecord, LogFilter, LogRecord, MAINTENANCE_MAX, NewSilence, OwnFacts, SILENCES_MAX,
-    SilenceRequestError, StoreError, WriteError,
+    SilenceRequestError, StoreError, Term, WriteError, duty,
 };
 
 /// Every scope that waits becomes due.
@@ -60,12 +61,13 @@ fn is_revoked(tx: &Tx<'_>, scope: AlertScope) -> sql::Result<bool> {
 impl Alerts for Postgres {
     async fn advance_alerts(
         &self,
+        term: &Term<duty::Alerts>,
         now: Timestamp,
         correlation: CorrelationId,
         scopes_max: u32,
     ) -> Result<u32, StoreError> {
         let context = self.alerts.clone();
-        let advanced = self.write("advance alerts", move |tx| {
+        let advanced = self.write_fenced(term.fence(), "advance alerts", move |tx| {
             let sql = "SELECT scope FROM alert_scopes WHERE due <= $1 ORDER BY due LIMIT $2";
             let due = tx
                 .prepare_cached(sql)?
@@ -98,12 +100,13 @@ impl Alerts for Postgres {
 
     async fn observe(
         &self,
+        term: &Term<duty::Alerts>,
         found: Vec<(AlertScope, Vec<ReportedCondition>)>,
         now: Timestamp,
         correlation: CorrelationId,
     ) -> Result<(), StoreError> {
         let context = self.alerts.clone();
-        let observed = self.write("keep what is wrong", move |tx| {
+        let observed = self.write_fenced(term.fence(), "keep what is wrong", move |tx| {
             for (scope, conditions) in found {
                 // What was found wrong may be of before the host was revoked.
                 if is_revoked(tx, scope)? {
@@ -125,13 +128,15 @@ impl Alerts for Postgres {
         observed.await.map_err(StoreError::from)
     }
 
-    async fn incidents(
+    async fn incidents_within(
         &self,
+        within: AccessScope,
         query: IncidentQuery,
         after: Option<IncidentId>,
         limit: u32,
     ) -> Result<Vec<IncidentRecord>, StoreError> {
-        self.read("list incidents", move |connection| incidents::list(connection, &query, after, limit)).await
+        let list = move |connection: &Connection| incidents::list(connection, &within, &query, after, limit);
+        self.read("list incidents", list).await
     }
 
     async fn unknown_names(&self, names: Vec<AlertName>) -> Result<Vec<AlertName>, StoreError> {
@@ -142,8 +147,14 @@ impl Alerts for Postgres {
         self.read("read an incident", move |connection| incidents::one(connection, id)).await
     }
 
-    async fn alert_log(&self, filter: LogFilter, limit: u32) -> Result<Vec<LogRecord>, StoreError> {
-        self.read("read the log of alerts", move |connection| incidents::log(connection, filter, limit)).await
+    async fn alert_log_within(
+        &self,
+        within: AccessScope,
+        filter: LogFilter,
+        limit: u32,
+    ) -> Result<Vec<LogRecord>, StoreError> {
+        let log = move |connection: &Connection| incidents::log(connection, &within, filter, limit);
+        self.read("read the log of alerts", log).await
     }
 
     async fn acknowledge(

@@ -6,10 +6,12 @@ use alerts::log::LogEntry;
 use alerts::notice::{IncidentNews, NoticeIncident};
 use alerts::signal::Maintenance;
 use alerts::state::ScopeRow;
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::condition::{ConditionCode, Severity};
 use holdfast_protocol::id::{GuestName, HostId, HostName, ReceiverName};
 use jiff::Timestamp;
 
+use super::super::access::{ScopeColumns, has_labels};
 use super::super::columns::Text;
 use super::super::sql::{self, Connection, OptionalExtension as _, Row, params};
 use super::rows::{Json, ScopeColumn, column, scope_text};
@@ -28,6 +30,7 @@ fn read(row: &Row<'_>) -> sql::Result<IncidentRecord> {
 
 pub(super) fn list(
     connection: &Connection,
+    within: &AccessScope,
     query: &IncidentQuery,
     after: Option<IncidentId>,
     limit: u32,
@@ -47,12 +50,16 @@ pub(super) fn list(
              AND ($5::text IS NULL OR stored_json(body) -> 'labels' ->> 'guest' = $5)
              AND ($6::text IS NULL OR stored_json(body) ->> 'code' = $6)
              AND stored_json(body) ->> 'severity' IN ({})
+             AND ($7::text IS NULL OR stored_json(body) -> 'labels' ->> 'customer' = $7)
+             AND ($8::text IS NULL OR EXISTS (SELECT 1 FROM hosts WHERE id = CASE WHEN scope <> 'hub' THEN decode(replace(scope, '-', ''), 'hex') END AND {}))
          ORDER BY scope, number LIMIT $3",
-        severities.join(", ")
+        severities.join(", "),
+        has_labels("$8")
     );
+    let ScopeColumns { labels, customer } = ScopeColumns::of(within)?;
     let (of_scope, of_code) = (query.scope.map(scope_text), query.code.map(ConditionCode::as_str));
     let of_guest = query.guest.as_ref().map(GuestName::as_str);
-    let parameters = params![scope, number, limit, of_scope, of_guest, of_code];
+    let parameters = params![scope, number, limit, of_scope, of_guest, of_code, customer, labels];
     connection.prepare_cached(&sql)?.query_map(parameters, read)?.collect()
 }
 
@@ -93,16 +100,26 @@ pub(super) fn firing_at(
     Ok(firing)
 }
 
-pub(super) fn log(connection: &Connection, filter: LogFilter, limit: u32) -> sql::Result<Vec<LogRecord>> {
+pub(super) fn log(
+    connection: &Connection,
+    within: &AccessScope,
+    filter: LogFilter,
+    limit: u32,
+) -> sql::Result<Vec<LogRecord>> {
     let before = filter.before.map_or(i64::MAX, column);
     let (scope, incident) = (filter.scope.map(scope_text), filter.incident.map(column));
     let sql = format!(
         "SELECT {COLUMNS}, number, scope FROM alert_log
          WHERE number < $1 AND ($2::text IS NULL OR scope = $2) AND ($3::bigint IS NULL OR incident = $3)
-         ORDER BY number DESC LIMIT $4"
+             AND ($5::text IS NULL OR EXISTS (SELECT 1 FROM alert_incidents AS kept WHERE kept.scope = alert_log.scope
+                 AND kept.number = alert_log.incident AND stored_json(kept.body) -> 'labels' ->> 'customer' = $5))
+             AND ($6::text IS NULL OR EXISTS (SELECT 1 FROM hosts WHERE id = CASE WHEN scope <> 'hub' THEN decode(replace(scope, '-', ''), 'hex') END AND {}))
+         ORDER BY number DESC LIMIT $4",
+        has_labels("$6")
     );
+    let ScopeColumns { labels, customer } = ScopeColumns::of(within)?;
     let statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map(params![before, scope, incident, limit], |row| {
+    let rows = statement.query_map(params![before, scope, incident, limit, customer, labels], |row| {
         Ok(LogRecord {
             entry: row.get::<_, Json<LogEntry>>(0)?.0,
             host: row.get::<_, Option<Text<HostName>>>(1)?.map(|name| name.0),

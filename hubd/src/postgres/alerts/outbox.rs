@@ -15,7 +15,8 @@ use super::incidents;
 use super::queue::{end, insert};
 use super::rows::{Json, column};
 use crate::store::{
-    By, DeliveryEnd, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, StoreError, TestError, WriteError,
+    By, DeliveryEnd, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, StoreError, Term, TestError,
+    WriteError, duty::Deliveries,
 };
 
 type Unrefused = Failed<std::convert::Infallible>;
@@ -53,8 +54,12 @@ fn delivery(row: &sql::Row<'_>) -> sql::Result<DeliveryRecord> {
 
 #[async_trait]
 impl Outbox for Postgres {
-    async fn take_outgoing(&self, now: Timestamp) -> Result<Vec<OutgoingAlert>, StoreError> {
-        let taken = self.write("take notices to send", move |tx| {
+    async fn take_outgoing(
+        &self,
+        term: &Term<Deliveries>,
+        now: Timestamp,
+    ) -> Result<Vec<OutgoingAlert>, StoreError> {
+        let taken = self.write_fenced(term.fence(), "take notices to send", move |tx| {
             // One at a time for each receiver, so that they arrive in order.
             let sql = "SELECT number, body, tries FROM alert_outbox AS o
                        WHERE state = 'waiting' AND next_at <= $1 AND number =
@@ -87,8 +92,8 @@ impl Outbox for Postgres {
         .await
     }
 
-    async fn release_outgoing(&self) -> Result<(), StoreError> {
-        let released = self.write("release notices", |tx| {
+    async fn release_outgoing(&self, term: &Term<Deliveries>) -> Result<(), StoreError> {
+        let released = self.write_fenced(term.fence(), "release notices", |tx| {
             let sql = "UPDATE alert_outbox SET state = 'waiting', tries = tries + 1 WHERE state = 'sending'";
             tx.execute(sql, [])?;
             Ok::<_, Unrefused>(())
@@ -98,11 +103,12 @@ impl Outbox for Postgres {
 
     async fn delivery_ended(
         &self,
+        term: &Term<Deliveries>,
         sent: OutgoingAlert,
         ended: DeliveryEnd,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let written = self.write("keep a delivery", move |tx| {
+        let written = self.write_fenced(term.fence(), "keep a delivery", move |tx| {
             let tries = sent.tries.saturating_add(1);
             let (outcome, remark) = match &ended {
                 DeliveryEnd::Again { at, failure } => {

@@ -10,6 +10,9 @@ mod value;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::time::Duration;
+
+use ::postgres::fallible_iterator::FallibleIterator as _;
 
 pub(super) use self::error::{Error, OptionalExtension, Result};
 pub(super) use self::row::{FromColumn, Row, ValueRef};
@@ -29,6 +32,11 @@ impl Connection {
         Self { client: RefCell::new(client), statements: RefCell::default() }
     }
 
+    /// The driver's own client, for streams and copies.
+    pub(super) fn into_client(self) -> ::postgres::Client {
+        self.client.into_inner()
+    }
+
     /// Whether the session has ended.
     pub(super) fn is_closed(&self) -> bool {
         self.client.borrow().is_closed()
@@ -37,6 +45,15 @@ impl Connection {
     /// Runs statements without parameters and without rows, in one round trip.
     pub(super) fn execute_batch(&self, sql: &str) -> Result<()> {
         Ok(self.client.borrow_mut().batch_execute(sql)?)
+    }
+
+    /// Waits for a notice of a channel that this session listens to, and takes those behind it, too.
+    pub(super) fn notified(&self, wait: Duration) -> Result<bool> {
+        let mut client = self.client.borrow_mut();
+        let mut notices = client.notifications();
+        let came = notices.timeout_iter(wait).next()?.is_some();
+        while notices.iter().next()?.is_some() {}
+        Ok(came)
     }
 
     /// The name is that of the other engine: here every statement is cached.

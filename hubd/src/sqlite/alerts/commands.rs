@@ -5,11 +5,12 @@ use alerts::incident::{IncidentId, Scope as AlertScope, Source};
 use alerts::signal::{Completeness, Maintenance, ObservedCondition};
 use alerts::silence::{Silence, SilenceId};
 use async_trait::async_trait;
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::condition::ReportedCondition;
 use holdfast_protocol::id::{CorrelationId, HostId};
 use holdfast_protocol::operator::HostState;
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::super::columns::{Id, Time};
 use super::super::events::emit;
@@ -27,7 +28,7 @@ use crate::domain::host::HostRef;
 use crate::store::{
     AcknowledgeError, Acknowledgement, AlertName, AlertPicture, Alerts, AnnouncedEnd, By, HostMaintenance,
     IncidentQuery, IncidentRecord, LogFilter, LogRecord, MAINTENANCE_MAX, NewSilence, OwnFacts, SILENCES_MAX,
-    SilenceRequestError, StoreError, WriteError,
+    SilenceRequestError, StoreError, Term, WriteError, duty,
 };
 
 /// Every scope that waits becomes due.
@@ -67,22 +68,24 @@ fn is_revoked(tx: &Tx<'_>, scope: AlertScope) -> rusqlite::Result<bool> {
 impl Alerts for Sqlite {
     async fn advance_alerts(
         &self,
+        term: &Term<duty::Alerts>,
         now: Timestamp,
         correlation: CorrelationId,
         scopes_max: u32,
     ) -> Result<u32, StoreError> {
         let context = self.alerts.clone();
-        let advanced = self.write_within("advance alerts", Shape::Single, Scope::NoHost, move |tx| {
-            let sql = "SELECT scope FROM alert_scopes WHERE due <= ?1 ORDER BY due LIMIT ?2";
-            let due = tx
-                .prepare_cached(sql)?
-                .query_map(params![Time(now), scopes_max], |row| Ok(row.get::<_, ScopeColumn>(0)?.0))?
-                .collect::<rusqlite::Result<Vec<AlertScope>>>()?;
-            for scope in &due {
-                decide(tx, &context, *scope, &[Signal::Tick], Moment { at: now, correlation })?;
-            }
-            Ok::<_, Failed<std::convert::Infallible>>(u32::try_from(due.len()).unwrap_or(u32::MAX))
-        });
+        let advanced =
+            self.write_fenced(term.fence(), "advance alerts", Shape::Single, Scope::NoHost, move |tx| {
+                let sql = "SELECT scope FROM alert_scopes WHERE due <= ?1 ORDER BY due LIMIT ?2";
+                let due = tx
+                    .prepare_cached(sql)?
+                    .query_map(params![Time(now), scopes_max], |row| Ok(row.get::<_, ScopeColumn>(0)?.0))?
+                    .collect::<rusqlite::Result<Vec<AlertScope>>>()?;
+                for scope in &due {
+                    decide(tx, &context, *scope, &[Signal::Tick], Moment { at: now, correlation })?;
+                }
+                Ok::<_, Failed<std::convert::Infallible>>(u32::try_from(due.len()).unwrap_or(u32::MAX))
+            });
         advanced.await.map_err(StoreError::from)
     }
 
@@ -105,40 +108,44 @@ impl Alerts for Sqlite {
 
     async fn observe(
         &self,
+        term: &Term<duty::Alerts>,
         found: Vec<(AlertScope, Vec<ReportedCondition>)>,
         now: Timestamp,
         correlation: CorrelationId,
     ) -> Result<(), StoreError> {
         let context = self.alerts.clone();
-        let observed = self.write_within("keep what is wrong", Shape::Single, Scope::NoHost, move |tx| {
-            for (scope, conditions) in found {
-                // What was found wrong may be of before the host was revoked.
-                if is_revoked(tx, scope)? {
-                    continue;
+        let observed =
+            self.write_fenced(term.fence(), "keep what is wrong", Shape::Single, Scope::NoHost, move |tx| {
+                for (scope, conditions) in found {
+                    // What was found wrong may be of before the host was revoked.
+                    if is_revoked(tx, scope)? {
+                        continue;
+                    }
+                    let conditions = conditions.into_iter().map(|condition| ObservedCondition {
+                        condition,
+                        labels: alerts::label::Labels::default(),
+                    });
+                    let signal = Signal::Conditions {
+                        source: Source::Hub,
+                        conditions: conditions.collect(),
+                        completeness: Completeness::Complete,
+                    };
+                    decide(tx, &context, scope, &[signal], Moment { at: now, correlation })?;
                 }
-                let conditions = conditions.into_iter().map(|condition| ObservedCondition {
-                    condition,
-                    labels: alerts::label::Labels::default(),
-                });
-                let signal = Signal::Conditions {
-                    source: Source::Hub,
-                    conditions: conditions.collect(),
-                    completeness: Completeness::Complete,
-                };
-                decide(tx, &context, scope, &[signal], Moment { at: now, correlation })?;
-            }
-            Ok::<_, Failed<std::convert::Infallible>>(())
-        });
+                Ok::<_, Failed<std::convert::Infallible>>(())
+            });
         observed.await.map_err(StoreError::from)
     }
 
-    async fn incidents(
+    async fn incidents_within(
         &self,
+        within: AccessScope,
         query: IncidentQuery,
         after: Option<IncidentId>,
         limit: u32,
     ) -> Result<Vec<IncidentRecord>, StoreError> {
-        self.read("list incidents", move |connection| incidents::list(connection, &query, after, limit)).await
+        let list = move |connection: &Connection| incidents::list(connection, &within, &query, after, limit);
+        self.read("list incidents", list).await
     }
 
     async fn unknown_names(&self, names: Vec<AlertName>) -> Result<Vec<AlertName>, StoreError> {
@@ -149,8 +156,14 @@ impl Alerts for Sqlite {
         self.read("read an incident", move |connection| incidents::one(connection, id)).await
     }
 
-    async fn alert_log(&self, filter: LogFilter, limit: u32) -> Result<Vec<LogRecord>, StoreError> {
-        self.read("read the log of alerts", move |connection| incidents::log(connection, filter, limit)).await
+    async fn alert_log_within(
+        &self,
+        within: AccessScope,
+        filter: LogFilter,
+        limit: u32,
+    ) -> Result<Vec<LogRecord>, StoreError> {
+        let log = move |connection: &Connection| incidents::log(connection, &within, filter, limit);
+        self.read("read the log of alerts", log).await
     }
 
     async fn acknowledge(

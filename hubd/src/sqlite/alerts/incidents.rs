@@ -6,11 +6,13 @@ use alerts::log::LogEntry;
 use alerts::notice::{IncidentNews, NoticeIncident};
 use alerts::signal::Maintenance;
 use alerts::state::ScopeRow;
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::condition::{ConditionCode, Severity};
 use holdfast_protocol::id::{GuestName, HostId, HostName, ReceiverName};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
+use super::super::access::{ScopeColumns, has_labels};
 use super::super::columns::Text;
 use super::rows::{Json, ScopeColumn, column, scope_text};
 use crate::store::{IncidentFilter, IncidentQuery, IncidentRecord, LogFilter, LogRecord};
@@ -27,6 +29,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<IncidentRecord> {
 
 pub(super) fn list(
     connection: &Connection,
+    within: &AccessScope,
     query: &IncidentQuery,
     after: Option<IncidentId>,
     limit: u32,
@@ -46,12 +49,16 @@ pub(super) fn list(
              AND (?5 IS NULL OR json_extract(body, '$.labels.guest') = ?5)
              AND (?6 IS NULL OR json_extract(body, '$.code') = ?6)
              AND json_extract(body, '$.severity') IN ({})
+             AND (?7 IS NULL OR json_extract(body, '$.labels.customer') = ?7)
+             AND (?8 IS NULL OR EXISTS (SELECT 1 FROM hosts WHERE id = unhex(replace(scope, '-', '')) AND {}))
          ORDER BY scope, number LIMIT ?3",
-        severities.join(", ")
+        severities.join(", "),
+        has_labels("?8")
     );
+    let ScopeColumns { labels, customer } = ScopeColumns::of(within)?;
     let (of_scope, of_code) = (query.scope.map(scope_text), query.code.map(ConditionCode::as_str));
     let of_guest = query.guest.as_ref().map(GuestName::as_str);
-    let parameters = params![scope, number, limit, of_scope, of_guest, of_code];
+    let parameters = params![scope, number, limit, of_scope, of_guest, of_code, customer, labels];
     connection.prepare_cached(&sql)?.query_map(parameters, read)?.collect()
 }
 
@@ -94,6 +101,7 @@ pub(super) fn firing_at(
 
 pub(super) fn log(
     connection: &Connection,
+    within: &AccessScope,
     filter: LogFilter,
     limit: u32,
 ) -> rusqlite::Result<Vec<LogRecord>> {
@@ -102,10 +110,15 @@ pub(super) fn log(
     let sql = format!(
         "SELECT {COLUMNS}, number, scope FROM alert_log
          WHERE number < ?1 AND (?2 IS NULL OR scope = ?2) AND (?3 IS NULL OR incident = ?3)
-         ORDER BY number DESC LIMIT ?4"
+             AND (?5 IS NULL OR EXISTS (SELECT 1 FROM alert_incidents AS kept WHERE kept.scope = alert_log.scope
+                 AND kept.number = alert_log.incident AND json_extract(kept.body, '$.labels.customer') = ?5))
+             AND (?6 IS NULL OR EXISTS (SELECT 1 FROM hosts WHERE id = unhex(replace(scope, '-', '')) AND {}))
+         ORDER BY number DESC LIMIT ?4",
+        has_labels("?6")
     );
+    let ScopeColumns { labels, customer } = ScopeColumns::of(within)?;
     let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map(params![before, scope, incident, limit], |row| {
+    let rows = statement.query_map(params![before, scope, incident, limit, customer, labels], |row| {
         Ok(LogRecord {
             entry: row.get::<_, Json<LogEntry>>(0)?.0,
             host: row.get::<_, Option<Text<HostName>>>(1)?.map(|name| name.0),

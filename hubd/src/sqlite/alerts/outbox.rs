@@ -18,7 +18,8 @@ use super::incidents;
 use super::queue::{end, insert};
 use super::rows::{Json, column};
 use crate::store::{
-    By, DeliveryEnd, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, StoreError, TestError, WriteError,
+    By, DeliveryEnd, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, StoreError, Term, TestError,
+    WriteError, duty::Deliveries,
 };
 
 type Unrefused = Failed<std::convert::Infallible>;
@@ -56,9 +57,17 @@ fn delivery(row: &rusqlite::Row<'_>) -> rusqlite::Result<DeliveryRecord> {
 
 #[async_trait]
 impl Outbox for Sqlite {
-    async fn take_outgoing(&self, now: Timestamp) -> Result<Vec<OutgoingAlert>, StoreError> {
-        let taken =
-            self.write_within("take notices to send", Shape::Single, settled::Scope::NoHost, move |tx| {
+    async fn take_outgoing(
+        &self,
+        term: &Term<Deliveries>,
+        now: Timestamp,
+    ) -> Result<Vec<OutgoingAlert>, StoreError> {
+        let taken = self.write_fenced(
+            term.fence(),
+            "take notices to send",
+            Shape::Single,
+            settled::Scope::NoHost,
+            move |tx| {
                 // One at a time for each receiver, so that they arrive in order.
                 let sql = "SELECT number, body, tries FROM alert_outbox AS o
                        WHERE state = 'waiting' AND next_at <= ?1 AND number =
@@ -76,7 +85,8 @@ impl Outbox for Sqlite {
                         .execute([one.number])?;
                 }
                 Ok::<_, Unrefused>(taken)
-            });
+            },
+        );
         taken.await.map_err(StoreError::from)
     }
 
@@ -91,23 +101,30 @@ impl Outbox for Sqlite {
         .await
     }
 
-    async fn release_outgoing(&self) -> Result<(), StoreError> {
-        let released = self.write_within("release notices", Shape::Single, settled::Scope::NoHost, |tx| {
-            let sql = "UPDATE alert_outbox SET state = 'waiting', tries = tries + 1 WHERE state = 'sending'";
-            tx.execute(sql, [])?;
-            Ok::<_, Unrefused>(())
-        });
+    async fn release_outgoing(&self, term: &Term<Deliveries>) -> Result<(), StoreError> {
+        let released =
+            self.write_fenced(term.fence(), "release notices", Shape::Single, settled::Scope::NoHost, |tx| {
+                let sql =
+                    "UPDATE alert_outbox SET state = 'waiting', tries = tries + 1 WHERE state = 'sending'";
+                tx.execute(sql, [])?;
+                Ok::<_, Unrefused>(())
+            });
         released.await.map_err(StoreError::from)
     }
 
     async fn delivery_ended(
         &self,
+        term: &Term<Deliveries>,
         sent: OutgoingAlert,
         ended: DeliveryEnd,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let written =
-            self.write_within("keep a delivery", Shape::Single, settled::Scope::NoHost, move |tx| {
+        let written = self.write_fenced(
+            term.fence(),
+            "keep a delivery",
+            Shape::Single,
+            settled::Scope::NoHost,
+            move |tx| {
                 let tries = sent.tries.saturating_add(1);
                 let (outcome, remark) = match &ended {
                     DeliveryEnd::Again { at, failure } => {
@@ -122,7 +139,8 @@ impl Outbox for Sqlite {
                 };
                 end(tx, sent.number, &sent.notice, (outcome, remark, tries), now)?;
                 Ok(())
-            });
+            },
+        );
         written.await.map_err(StoreError::from)
     }
 

@@ -39,7 +39,7 @@ use crate::domain::rollout::plan::plan;
 use crate::domain::rollout::rate::newly_offered;
 use crate::domain::rollout::{Rollout, view};
 use crate::store::{
-    By, PlanRolloutError, ROLLOUT_DECISIONS_MAX, ROLLOUTS_MAX, Rollouts, StoreError, WriteError,
+    By, PlanRolloutError, ROLLOUT_DECISIONS_MAX, ROLLOUTS_MAX, Rollouts, StoreError, Term, WriteError, duty,
 };
 
 fn shown(kept: &KeptRollout, now: Timestamp) -> RolloutView {
@@ -260,7 +260,12 @@ impl Rollouts for Sqlite {
         .await
     }
 
-    async fn evaluate_rollouts(&self, now: Timestamp, correlation: CorrelationId) -> Result<(), StoreError> {
+    async fn evaluate_rollouts(
+        &self,
+        term: &Term<duty::Rollouts>,
+        now: Timestamp,
+        correlation: CorrelationId,
+    ) -> Result<(), StoreError> {
         // Mostly there is none, and then nothing is written.
         let watched = self.read("look for a rollout", rows::watched).await?;
         let Some((number, subject)) = watched else { return Ok(()) };
@@ -269,7 +274,7 @@ impl Rollouts for Sqlite {
             // A document is written for hosts that may be settled.
             RolloutSubject::GuestAgent => Scope::AnyHost,
         };
-        let done = self.write_within("evaluate a rollout", Shape::Several, scope, move |tx| {
+        let done = self.write_fenced(term.fence(), "evaluate a rollout", Shape::Several, scope, move |tx| {
             Ok::<_, Failed<Infallible>>(evaluate(tx, number, now, correlation)?)
         });
         done.await.map_err(StoreError::from)

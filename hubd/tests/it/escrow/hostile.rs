@@ -89,7 +89,7 @@ async fn a_flood_is_held_up_and_pushes_nothing_out() {
     host.put_escrow(&version(1)).await.data(StatusCode::OK);
     let mut number = 2;
     let mut full = false;
-    // Certificates live thirty days, and nothing may go for ninety.
+    // Nothing may go for ninety days.
     for _hour in 0..8 {
         let mut taken = 0;
         loop {

@@ -47,17 +47,17 @@ pub fn says(host: HostId, (sequence, second): (u64, i64), codes: &[ConditionCode
 impl Fixture {
     /// Lets the engine do what is due, takes what is to be sent, and has it delivered.
     pub async fn sent(&self, second: i64) -> Vec<Notice> {
-        self.store.advance_alerts(at(second), CORRELATION, 64).await.unwrap();
+        self.store.advance_alerts(&self.term().await, at(second), CORRELATION, 64).await.unwrap();
         let mut sent = Vec::new();
         loop {
-            let taken = self.store.take_outgoing(at(second)).await.unwrap();
+            let taken = self.store.take_outgoing(&self.term().await, at(second)).await.unwrap();
             if taken.is_empty() {
                 return sent;
             }
             for outgoing in taken {
                 sent.push(outgoing.notice.clone());
                 let end = DeliveryEnd::Delivered { remark: None };
-                self.store.delivery_ended(outgoing, end, at(second)).await.unwrap();
+                self.store.delivery_ended(&self.term().await, outgoing, end, at(second)).await.unwrap();
             }
         }
     }
@@ -97,7 +97,10 @@ pub async fn a_silent_host_mutes_what_it_said_and_speaks_for_it_again(fixture: F
     let host = fixture.box7().await;
     store.check_in(says(host, (1, 10), &[FULL])).await.unwrap().unwrap();
     let contact = store.listened_to().await.unwrap().remove(0);
-    store.write_down(vec![(contact, Liveness::Offline)], at(40), CORRELATION).await.unwrap();
+    store
+        .write_down(&fixture.term().await, vec![(contact, Liveness::Offline)], at(40), CORRELATION)
+        .await
+        .unwrap();
     assert_eq!(fixture.heard(200).await, [(Reason::First, vec![ConditionCode::HostOffline])]);
     let all = store.incidents(IncidentFilter::All.into(), None, 10).await.unwrap();
     let disk = all.iter().find(|one| one.incident.code == FULL).unwrap();
@@ -171,23 +174,26 @@ pub async fn a_delivery_that_fails_is_tried_again_and_one_that_was_cut_off_too(f
     let store = &fixture.store;
     let host = fixture.box7().await;
     store.check_in(says(host, (1, 10), &[FULL])).await.unwrap().unwrap();
-    store.advance_alerts(at(70), CORRELATION, 64).await.unwrap();
-    store.advance_alerts(at(130), CORRELATION, 64).await.unwrap();
-    let first = store.take_outgoing(at(130)).await.unwrap().remove(0);
-    assert!(store.take_outgoing(at(130)).await.unwrap().is_empty(), "it is being sent");
+    store.advance_alerts(&fixture.term().await, at(70), CORRELATION, 64).await.unwrap();
+    store.advance_alerts(&fixture.term().await, at(130), CORRELATION, 64).await.unwrap();
+    let first = store.take_outgoing(&fixture.term().await, at(130)).await.unwrap().remove(0);
+    assert!(
+        store.take_outgoing(&fixture.term().await, at(130)).await.unwrap().is_empty(),
+        "it is being sent"
+    );
     let again = DeliveryEnd::Again { at: at(190), failure: "it does not answer".to_owned() };
-    store.delivery_ended(first, again, at(131)).await.unwrap();
-    assert!(store.take_outgoing(at(189)).await.unwrap().is_empty());
+    store.delivery_ended(&fixture.term().await, first, again, at(131)).await.unwrap();
+    assert!(store.take_outgoing(&fixture.term().await, at(189)).await.unwrap().is_empty());
     assert_eq!(store.next_outgoing_at().await.unwrap(), Some(at(190)));
     assert_eq!(store.queues().await.unwrap()[0].failure.as_deref(), Some("it does not answer"));
-    let second = store.take_outgoing(at(190)).await.unwrap().remove(0);
+    let second = store.take_outgoing(&fixture.term().await, at(190)).await.unwrap().remove(0);
     assert_eq!(second.tries, 1);
     // The hub ends here, and starts again.
-    store.release_outgoing().await.unwrap();
-    let third = store.take_outgoing(at(190)).await.unwrap().remove(0);
+    store.release_outgoing(&fixture.term().await).await.unwrap();
+    let third = store.take_outgoing(&fixture.term().await, at(190)).await.unwrap().remove(0);
     assert_eq!((third.tries, &third.notice), (2, &second.notice));
     let refused = DeliveryEnd::Refused { failure: "wrong password".to_owned() };
-    store.delivery_ended(third, refused, at(191)).await.unwrap();
+    store.delivery_ended(&fixture.term().await, third, refused, at(191)).await.unwrap();
     let facts = store.own_facts(at(200)).await.unwrap();
     assert_eq!(facts.hub.failing.len(), 1, "the receiver is a fact now");
     assert_eq!(facts.hub.failing[0].2, "wrong password");
@@ -229,9 +235,9 @@ pub async fn a_whole_fleet_at_once_loses_no_alert(fixture: Fixture) {
     let frozen = || ReportedCondition::new(ConditionCode::HostFrozen, Subject::Host {}, at(0), "as it is");
     for some in scopes.chunks(500) {
         let found = some.iter().map(|scope| (*scope, vec![frozen()])).collect();
-        store.observe(found, at(0), CORRELATION).await.unwrap();
+        store.observe(&fixture.term().await, found, at(0), CORRELATION).await.unwrap();
     }
-    while store.advance_alerts(at(60), CORRELATION, 500).await.unwrap() > 0 {}
+    while store.advance_alerts(&fixture.term().await, at(60), CORRELATION, 500).await.unwrap() > 0 {}
     let queue = store.queues().await.unwrap().remove(0);
     assert!(queue.waiting <= 300, "{queue:?}");
     let mut heard: Vec<IncidentId> =
@@ -280,7 +286,7 @@ pub async fn a_condition_of_a_guest_has_the_labels_of_report_and_document(fixtur
 pub async fn what_the_hub_finds_by_itself_is_an_incident_once(fixture: Fixture) {
     let store = &fixture.store;
     let host = fixture.box7().await;
-    let mut timer = fixture.timer(20);
+    let mut timer = fixture.timer(20).await;
     timer.tick().await.unwrap();
     assert_eq!(store.incidents(IncidentFilter::All.into(), None, 10).await.unwrap(), []);
     // A copy of the host shows the certificate that came before.
@@ -288,7 +294,7 @@ pub async fn what_the_hub_finds_by_itself_is_an_incident_once(fixture: Fixture) 
     store.check_in(checkin(host, 2, 1)).await.unwrap().unwrap();
     store.check_in(checkin(host, 1, 2)).await.unwrap().unwrap_err();
     for second in [30, 40] {
-        fixture.timer(second).tick().await.unwrap();
+        fixture.timer(second).await.tick().await.unwrap();
     }
     let all = store.incidents(IncidentFilter::All.into(), None, 10).await.unwrap();
     let codes: Vec<_> = all.iter().map(|one| (one.incident.code, one.incident.id.number)).collect();
@@ -302,7 +308,7 @@ pub async fn a_backup_of_the_hub_that_is_missing_is_an_incident_until_there_is_o
     let folder = tempfile::tempdir().unwrap();
     let watch = BackupWatch { path: folder.path().join("hub.db"), age_max: SignedDuration::from_hours(30) };
     let tick = async |second: i64| {
-        fixture.timer(second).with_backup(Some(watch.clone())).tick().await.unwrap();
+        fixture.timer(second).await.with_backup(Some(watch.clone())).tick().await.unwrap();
         let all = fixture.store.incidents(IncidentFilter::Firing.into(), None, 10).await.unwrap();
         all.iter().map(|one| (one.incident.code, one.incident.id.scope)).collect::<Vec<_>>()
     };

@@ -132,9 +132,9 @@ pub async fn old_jobs_and_the_oldest_versions_are_deleted(fixture: Fixture) {
     for generation in 1..=versions {
         store.put_desired(by(2), put(generation, generation - 1)).await.ok().unwrap().unwrap();
     }
-    store.prune(at(2) + JOBS_KEPT).await.unwrap();
+    store.prune(&fixture.term().await, at(2) + JOBS_KEPT).await.unwrap();
     assert!(store.job(named("box7"), job(1)).await.unwrap().is_some(), "it is kept for its whole time");
-    store.prune(at(3) + JOBS_KEPT).await.unwrap();
+    store.prune(&fixture.term().await, at(3) + JOBS_KEPT).await.unwrap();
     assert!(store.job(named("box7"), job(1)).await.unwrap().is_none());
     let history = store.desired_history(named("box7"), None, PAGE_MAX).await.unwrap().unwrap();
     let numbers: Vec<u64> = history.iter().map(|version| version.generation.number()).collect();
@@ -157,7 +157,7 @@ pub async fn the_newest_order_of_a_tunnel_outlives_its_job(fixture: Fixture) {
             .unwrap();
     }
     store.submit_job(by(5), submit(4, BLOB)).await.ok().unwrap().unwrap();
-    store.prune(at(30) + JOBS_KEPT).await.unwrap();
+    store.prune(&fixture.term().await, at(30) + JOBS_KEPT).await.unwrap();
     assert!(store.job(named("box7"), job(3)).await.unwrap().is_none());
     let found = store.tunnel_order(named("box7"), tunnel("cf")).await.unwrap().unwrap();
     assert_eq!((found.job, found.blob.as_str(), found.submitted_at), (job(3), "second", at(4)));

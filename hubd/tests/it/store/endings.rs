@@ -41,7 +41,10 @@ pub async fn a_revoked_host_ends_with_one_notice_and_nothing_fires_for_it_again(
     // A second request changes nothing, and what was looked up before the first one is not kept after it.
     store.revoke_host(by(1_001), HostRef::Id(host)).await.ok().unwrap().unwrap();
     let frozen = ReportedCondition::new(ConditionCode::HostFrozen, Subject::Host {}, at(900), "as it is");
-    store.observe(vec![(Scope::Host(host), vec![frozen])], at(1_002), CORRELATION).await.unwrap();
+    store
+        .observe(&fixture.term().await, vec![(Scope::Host(host), vec![frozen])], at(1_002), CORRELATION)
+        .await
+        .unwrap();
     store.check_in(says(host, (2, 1_003), &[full, ConditionCode::ProxmoxAway])).await.unwrap().unwrap_err();
     for second in [1_002, 2_000, 10_000, 200_000] {
         assert_eq!(fixture.sent(second).await, []);

@@ -8,7 +8,7 @@ use holdfast_protocol::checkin::Coverage;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{CorrelationId, HostId, InviteId};
 use holdfast_protocol::secret::{Secret, TokenHash};
-use hubd::authority::{AgentKey, Authority, Fresh};
+use hubd::authority::{AgentKey, Authority, Fresh, HostLife};
 use hubd::clock::Clock;
 use hubd::domain::alerting::{AlertContext, ReportedConditions};
 use hubd::domain::host::HostRef;
@@ -17,9 +17,10 @@ use hubd::domain::merge::IncomingReport;
 use hubd::domain::summary::Summary;
 use hubd::postgres::{Postgres, Server, Users};
 use hubd::sqlite::Sqlite;
+use hubd::store::duty::DutyType;
 use hubd::store::{
-    By, CertificateRecord, Checkin, Claim, EventFilter, Issue, NewInvite, Redemption, SectionTexts,
-    SharedStore, WriterThread,
+    By, CertificateRecord, Checkin, Claim, EventFilter, HolderId, Issue, LEASE, Lease, NewInvite, Redemption,
+    SectionTexts, SharedStore, Term, WriterThread,
 };
 use hubd::task::alerts::AlertTimer;
 use jiff::Timestamp;
@@ -29,6 +30,9 @@ use uuid::Uuid;
 
 use crate::postgres_server::fresh_database;
 use crate::world::csr;
+
+/// The hub of the stories.
+const HOLDER: HolderId = HolderId::new(Uuid::from_u128(1));
 
 pub const CORRELATION: CorrelationId = CorrelationId::new(Uuid::nil());
 
@@ -125,9 +129,41 @@ impl Fixture {
         (self.store, self._writer) = self.engine.open();
     }
 
+    /// The server of its database.
+    pub fn server(&self) -> &Server {
+        match &self.engine {
+            Engine::Postgres(server) => server,
+            Engine::Sqlite(path) => panic!("{} is a file", path.display()),
+        }
+    }
+
     /// Another hub on the same database.
     pub fn second(&self) -> (SharedStore, WriterThread) {
         self.engine.open()
+    }
+
+    /// A look at the database for an export.
+    pub fn snapshot(&self) -> Box<dyn hubd::transfer::RowSource + Send> {
+        match &self.engine {
+            Engine::Sqlite(path) => Box::new(hubd::sqlite::snapshot(path).unwrap()),
+            Engine::Postgres(server) => {
+                let begun = std::thread::scope(|scope| {
+                    scope.spawn(|| hubd::postgres::snapshot(server)).join().unwrap()
+                });
+                Box::new(begun.unwrap())
+            }
+        }
+    }
+
+    /// The proof that this hub has a duty. It lasts for a story.
+    pub async fn term<D: DutyType>(&self) -> Term<D> {
+        self.lease().await.term().unwrap()
+    }
+
+    async fn lease<D: DutyType>(&self) -> Lease<D> {
+        let asked_at = tokio::time::Instant::now();
+        let grants = self.store.hold_leases(HOLDER, &[D::DUTY], LEASE).await.unwrap();
+        Lease::granted(&grants, asked_at)
     }
 
     /// The secret of an invite for the host of this number.
@@ -141,7 +177,9 @@ impl Fixture {
 
     pub fn issue(&self) -> Issue {
         let authority = Arc::clone(&self.authority);
-        Box::new(move |host, generation, key, now| authority.issue_host(host, generation, key, now))
+        Box::new(move |host, generation, key, now| {
+            authority.issue_host(host, generation, key, now, HostLife::default())
+        })
     }
 
     /// Invites a host and redeems the invite.
@@ -159,8 +197,9 @@ impl Fixture {
     }
 
     /// The timer of the alert engine, at this second.
-    pub fn timer(&self, second: i64) -> AlertTimer {
-        AlertTimer::new(self.store.clone(), Arc::new(FixedClock(at(second))), self._folder.path().to_owned())
+    pub async fn timer(&self, second: i64) -> AlertTimer {
+        let (store, lease) = (self.store.clone(), self.lease().await);
+        AlertTimer::new(store, lease, Arc::new(FixedClock(at(second))), self._folder.path().to_owned())
     }
 
     /// Kinds of the events so far, oldest first.

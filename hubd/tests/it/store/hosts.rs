@@ -17,9 +17,10 @@ use hubd::domain::host::HostRef;
 use hubd::domain::identity::{IdentityError, Presented};
 use hubd::domain::merge::IncomingReport;
 use hubd::store::{
-    Approval, Checkin, ENROLLMENT_REQUESTS_KEPT, EnrollmentReply, EnrollmentRequestError, INVITES_KEPT,
-    NewEnrollmentRequest, NewInvite, NewRestore, NewWithdrawal, RedeemError, Redemption, RenewError, Renewal,
-    RestoreError, RestoreRedemption, SectionTexts, WithdrawError, WriteError,
+    Approval, CaEvent, CaEventKind, Checkin, ENROLLMENT_REQUESTS_KEPT, EnrollmentReply,
+    EnrollmentRequestError, INVITES_KEPT, NewEnrollmentRequest, NewInvite, NewRestore, NewWithdrawal,
+    RedeemError, Redemption, RenewError, Renewal, RestoreError, RestoreRedemption, SectionTexts,
+    WithdrawError, WriteError,
 };
 use jiff::SignedDuration;
 use uuid::Uuid;
@@ -34,7 +35,7 @@ pub async fn a_host_is_invited_enrolled_heard_and_let_go(fixture: Fixture) {
     assert_eq!((kept.acknowledged, kept.need, kept.delivery), (1, Need::Changed, Delivery::Nothing));
     let unknown = store.check_in(checkin(host_id(9), 1, 1)).await.unwrap();
     assert_eq!(unknown, Err(IdentityError::Unknown));
-    assert_eq!(store.check_in(checkin(host, 2, 2)).await.unwrap(), Err(IdentityError::Unknown));
+    assert_eq!(store.check_in(checkin(host, 92, 2)).await.unwrap(), Err(IdentityError::Unknown));
     assert_eq!(store.host(named("box7"), at(5)).await.unwrap().unwrap().host.seen_at, Some(at(5)));
     fixture.enrol("box1", host_id(1), &fresh_key()).await;
     let first = store.hosts(None, 1, at(0)).await.unwrap();
@@ -123,6 +124,75 @@ pub async fn a_renewal_is_repeated_for_its_key_and_for_no_other(fixture: Fixture
     assert_eq!(other.generation, 3);
 }
 
+/// A hub that was restored from a backup did not write down what it gave since.
+pub async fn a_host_that_is_ahead_of_the_record_is_served_and_renewed(fixture: Fixture) {
+    let store = &fixture.store;
+    let host = fixture.box7().await;
+    store.check_in(checkin(host, 4, 1)).await.unwrap().unwrap();
+    assert_eq!(store.host_certificates().await.unwrap()[0].pem, None);
+    store.check_in(checkin(host, 4, 2)).await.unwrap().unwrap();
+    assert_eq!(fixture.kinds().await.iter().filter(|kind| *kind == "host_ahead").count(), 1);
+    let twice = store.check_in(checkin(host, 3, 3)).await.unwrap();
+    assert_eq!(twice, Err(IdentityError::Twice { presented: 3, used: 4 }));
+    let other = fixture.enrol("box8", host_id(8), &fresh_key()).await.host;
+    let next = store.renew(renewal(other, 3, &fresh_key()), fixture.issue()).await.ok().unwrap();
+    assert_eq!(next.generation, 4);
+}
+
+/// A certificate that ended is followed by the next one, for the key of the latest alone.
+pub async fn a_host_goes_on_with_its_latest_key_alone(fixture: Fixture) {
+    let store = &fixture.store;
+    let (first, second) = (fresh_key(), fresh_key());
+    let host = fixture.enrol("box7", host_id(7), &first).await.host;
+    store.renew(renewal(host, 1, &second), fixture.issue()).await.ok().unwrap();
+    let used = store.host_certificates().await.unwrap();
+    assert_eq!((used.len(), used[0].host, used[0].ends_at), (1, host, at(1 + 86_400)));
+    // Before the second one is used, the first key is good as well: the reply may have been lost.
+    let ask = |number: u128, key: &AgentKey, second: i64| NewEnrollmentRequest {
+        at: at(second),
+        ..request(number, key)
+    };
+    store.request_enrollment(ask(1, &first, 10)).await.ok().unwrap();
+    store.check_in(checkin(host, 2, 1)).await.unwrap().unwrap();
+    assert_eq!(store.host_certificates().await.unwrap()[0].ends_at, at(9 + 86_400));
+    let late = store.request_enrollment(ask(2, &first, 11)).await;
+    assert!(matches!(late, Ok(EnrollmentReply::Pending(_))), "the request is there already");
+    let approval = |number: u128, key: &AgentKey, returns| Approval {
+        id: EnrollmentRequestId::new(Uuid::from_u128(number)),
+        request: EnrollmentApproval {
+            host_name: "box7".parse().unwrap(),
+            fingerprint: key.fingerprint(),
+            returns,
+        },
+        host: host_id(99),
+    };
+    let old = store.approve_enrollment(by(12), approval(1, &first, Some(host)), fixture.issue()).await;
+    assert!(matches!(old, Err(WriteError::Refused(EnrollmentRequestError::KeyTaken))), "{old:?}");
+    store.request_enrollment(ask(3, &second, 13)).await.ok().unwrap();
+    let views = store.enrollment_requests(None, 10).await.unwrap();
+    assert_eq!(views.iter().map(|view| view.holder).collect::<Vec<_>>(), [None, Some(host)]);
+    let new = store.approve_enrollment(by(14), approval(3, &second, None), fixture.issue()).await;
+    assert!(matches!(new, Err(WriteError::Refused(EnrollmentRequestError::Holder { .. }))), "{new:?}");
+    store.approve_enrollment(by(15), approval(3, &second, Some(host)), fixture.issue()).await.ok().unwrap();
+    let answer = store.request_enrollment(ask(4, &second, 16)).await.ok().unwrap();
+    let EnrollmentReply::Approved(given) = answer else { panic!("{answer:?}") };
+    assert_eq!((given.host, given.generation), (host, 3));
+    store.check_in(checkin(host, 3, 2)).await.unwrap().unwrap();
+    // The approval is used up once its certificate ended.
+    let over = store.request_enrollment(ask(5, &second, 16 + 86_400)).await.ok().unwrap();
+    assert!(matches!(over, EnrollmentReply::Pending(_)), "{over:?}");
+    store.revoke_host(by(17 + 86_400), HostRef::Id(host)).await.ok().unwrap();
+    assert!(store.host_certificates().await.unwrap().is_empty());
+    let event = CaEvent {
+        kind: CaEventKind::Begun,
+        message: "the CA changes".to_owned(),
+        at: at(20),
+        correlation: CORRELATION,
+    };
+    store.record_ca_event(event).await.unwrap();
+    assert!(fixture.kinds().await.contains(&"ca_change_begun".to_owned()));
+}
+
 pub async fn an_old_certificate_after_a_newer_one_freezes_its_host_for_good(fixture: Fixture) {
     let store = &fixture.store;
     let host = fixture.box7().await;
@@ -173,12 +243,12 @@ pub async fn silence_is_written_down_once_and_not_over_a_later_word(fixture: Fix
     let gone = || vec![(contacts[0].clone(), Liveness::Offline)];
     // It reported between the check and the recording of its result.
     store.check_in(Checkin { at: at(600), ..checkin(host, 1, 2) }).await.unwrap().unwrap();
-    store.write_down(gone(), at(601), CORRELATION).await.unwrap();
+    store.write_down(&fixture.term().await, gone(), at(601), CORRELATION).await.unwrap();
     assert_eq!(store.host(named("box7"), at(601)).await.unwrap().unwrap().host.state, HostState::Online);
     let contacts = store.listened_to().await.unwrap();
     for second in [1300, 1305] {
         let worse = vec![(contacts[0].clone(), Liveness::Offline)];
-        store.write_down(worse, at(second), CORRELATION).await.unwrap();
+        store.write_down(&fixture.term().await, worse, at(second), CORRELATION).await.unwrap();
     }
     assert_eq!(store.host(named("box7"), at(1305)).await.unwrap().unwrap().host.state, HostState::Offline);
     assert!(store.listened_to().await.unwrap().is_empty(), "it cannot get worse");
@@ -277,9 +347,9 @@ pub async fn an_abandoned_request_and_an_old_invite_are_deleted(fixture: Fixture
     let secret = Secret::new("unused".to_owned()).hash();
     let new = NewInvite { id: InviteId::new(Uuid::from_u128(9)), host_name: "box9".parse().unwrap(), secret };
     let ends = store.create_invite(by(0), new).await.ok().unwrap().expires_at;
-    store.prune(at(2) + ENROLLMENT_REQUESTS_KEPT).await.unwrap();
+    store.prune(&fixture.term().await, at(2) + ENROLLMENT_REQUESTS_KEPT).await.unwrap();
     assert_eq!(store.enrollment_requests(None, 9).await.unwrap().len(), 2);
-    store.prune(at(3) + ENROLLMENT_REQUESTS_KEPT).await.unwrap();
+    store.prune(&fixture.term().await, at(3) + ENROLLMENT_REQUESTS_KEPT).await.unwrap();
     let left = store.enrollment_requests(None, 9).await.unwrap();
     assert_eq!(left.iter().map(|view| view.state).collect::<Vec<_>>(), [EnrollmentRequestState::Refused]);
     // An ended invite is still known as one, and later as none.
@@ -292,7 +362,7 @@ pub async fn an_abandoned_request_and_an_old_invite_are_deleted(fixture: Fixture
     };
     let ended = store.redeem(redemption(), fixture.issue()).await;
     assert!(matches!(ended, Err(WriteError::Refused(RedeemError::Invite(InviteError::Expired { .. })))));
-    store.prune(ends + INVITES_KEPT + SignedDuration::from_secs(1)).await.unwrap();
+    store.prune(&fixture.term().await, ends + INVITES_KEPT + SignedDuration::from_secs(1)).await.unwrap();
     let unknown = store.redeem(redemption(), fixture.issue()).await;
     assert!(matches!(unknown, Err(WriteError::Refused(RedeemError::Invite(InviteError::Unknown)))));
 }

@@ -53,7 +53,7 @@ async fn offered(fixture: &Fixture, host: HostId, second: i64) -> Option<Offered
 }
 
 async fn look(fixture: &Fixture, second: i64) -> RolloutView {
-    fixture.store.evaluate_rollouts(at(second), CORRELATION).await.unwrap();
+    fixture.store.evaluate_rollouts(&fixture.term().await, at(second), CORRELATION).await.unwrap();
     fixture.store.rollout(1, at(second)).await.unwrap().unwrap()
 }
 

@@ -127,9 +127,9 @@ pub async fn an_approval_that_ended_goes_with_its_jobs(fixture: Fixture) {
     store.submit_image_approval(by(3), approval(1, "2026.11.1", 1)).await.ok().unwrap();
     let jobs = async || store.jobs(named("box7"), None, 10).await.unwrap().unwrap().len();
     // A job goes by its own age, its approval when it ended long ago.
-    store.prune(at(20 * 24 * 3_600) + JOBS_KEPT).await.unwrap();
+    store.prune(&fixture.term().await, at(20 * 24 * 3_600) + JOBS_KEPT).await.unwrap();
     assert_eq!((store.image_approvals().await.unwrap().len(), jobs().await), (1, 0));
-    store.prune(at(20 * 24 * 3_600 + 1) + JOBS_KEPT).await.unwrap();
+    store.prune(&fixture.term().await, at(20 * 24 * 3_600 + 1) + JOBS_KEPT).await.unwrap();
     assert!(store.image_approvals().await.unwrap().is_empty());
     store.submit_image_approval(by(3), approval(2, "2026.11.1", 1)).await.ok().unwrap();
     assert_eq!(jobs().await, 1, "another begins anew");

@@ -93,12 +93,12 @@ pub async fn one_customer_who_cannot_be_reached_delays_no_other(fixture: Fixture
     };
     let first = store.open_notices().await.unwrap();
     assert_eq!(customers(&first), ["acme", "ibex"]);
-    store.notice_ended(&first[1], NoticeEnd::Sent, at(20)).await.unwrap();
+    store.notice_ended(&fixture.term().await, &first[1], NoticeEnd::Sent, at(20)).await.unwrap();
     let next = store.open_notices().await.unwrap();
     assert_eq!((next[0].number, customers(&next).len()), (first[0].number, 2));
     assert!(next[1].number > first[1].number);
     for _ in 0..2 {
-        store.notice_ended(&next[1], NoticeEnd::GivenUp, at(30)).await.unwrap();
+        store.notice_ended(&fixture.term().await, &next[1], NoticeEnd::GivenUp, at(30)).await.unwrap();
     }
     assert_eq!(customers(&store.open_notices().await.unwrap()), ["acme"]);
     assert_eq!(fixture.kinds().await.iter().filter(|kind| *kind == "notice_given_up").count(), 1);

@@ -21,7 +21,7 @@ pub async fn events_are_read_by_host_and_page_and_passed_on_in_order(fixture: Fi
     assert!(before.iter().all(|event| event.number < newest[1].number) && before.len() == 2);
     assert!(of(Some(other), None).await.unwrap().iter().all(|event| event.host == Some(other)));
 
-    store.pass_over_all().await.unwrap();
+    store.pass_over_all(&fixture.term().await).await.unwrap();
     assert!(store.next_outgoing().await.unwrap().is_none());
     store.revoke_host(by(20), hubd::domain::host::HostRef::Id(host)).await.ok().unwrap();
     store.revoke_host(by(21), hubd::domain::host::HostRef::Id(other)).await.ok().unwrap();
@@ -29,12 +29,12 @@ pub async fn events_are_read_by_host_and_page_and_passed_on_in_order(fixture: Fi
     while let Some(outgoing) = store.next_outgoing().await.unwrap() {
         // Until it is passed on it is the next one.
         assert_eq!(store.next_outgoing().await.unwrap().unwrap().event.number, outgoing.event.number);
-        store.passed_on(outgoing.event.number).await.unwrap();
+        store.passed_on(&fixture.term().await, outgoing.event.number).await.unwrap();
         passed.push(outgoing.event.host);
     }
     assert_eq!(passed, [Some(host), Some(other)]);
     // An older one does not call back what was passed on.
-    store.passed_on(1).await.unwrap();
+    store.passed_on(&fixture.term().await, 1).await.unwrap();
     assert!(store.next_outgoing().await.unwrap().is_none());
 }
 
@@ -58,12 +58,12 @@ pub async fn what_is_past_its_time_goes_and_the_rest_stays(fixture: Fixture) {
         secret: Secret::new(format!("{number}")).hash(),
     };
     let made = store.create_invite(claiming(0, "k", 1), invite(1, "box7")).await.ok().unwrap();
-    store.prune(at(0) + ANSWERS_KEPT).await.unwrap();
+    store.prune(&fixture.term().await, at(0) + ANSWERS_KEPT).await.unwrap();
     let again = store.create_invite(claiming(1, "k", 1), invite(2, "box7")).await.ok().unwrap();
     assert_eq!(again, made, "the answer is kept for its whole day");
     let reused = store.create_invite(claiming(1, "k", 2), invite(2, "box7")).await;
     assert!(matches!(reused, Err(WriteError::KeyReused)));
-    store.prune(at(1) + ANSWERS_KEPT).await.unwrap();
+    store.prune(&fixture.term().await, at(1) + ANSWERS_KEPT).await.unwrap();
     let fresh = store.create_invite(claiming(2, "k", 2), invite(2, "box7")).await.ok().unwrap();
     assert_ne!(fresh, made);
     assert!(fixture.kinds().await.len() == 2, "events stay");

@@ -11,12 +11,16 @@ mod hosts;
 mod image_rollouts;
 mod images;
 mod keys;
+mod leases;
 mod log;
 mod operators;
+mod persons;
 pub mod quiet;
 mod releases;
 mod restore_certificates;
 mod rollouts;
+mod sign_in;
+mod state_snapshots;
 mod usage;
 mod work_orders;
 
@@ -64,6 +68,8 @@ macro_rules! stories {
                 a_host_is_invited_enrolled_heard_and_let_go
                 guests_are_listed_with_their_hosts
                 a_refused_certificate_leaves_nothing
+                a_host_goes_on_with_its_latest_key_alone
+                a_host_that_is_ahead_of_the_record_is_served_and_renewed
                 an_old_certificate_after_a_newer_one_freezes_its_host_for_good
                 a_renewal_is_repeated_for_its_key_and_for_no_other
                 a_report_changes_what_it_names_and_an_old_one_nothing
@@ -83,6 +89,12 @@ macro_rules! stories {
                 a_version_is_kept_proved_and_read_with_a_notice
                 a_host_that_asks_too_often_is_refused_and_the_count_stays
                 one_customer_who_cannot_be_reached_delays_no_other;
+            leases:
+                a_paused_holder_writes_nothing_after_its_term
+                epochs_rise_with_each_holder_and_never_fall
+                a_hub_s_clock_that_jumps_moves_no_lease
+                hubs_hear_hosts_together_since_one_of_them_began
+                the_first_ca_is_kept_and_another_one_is_seen;
             log:
                 an_audit_that_goes_back_or_changes_is_evidence
                 events_are_read_by_host_and_page_and_passed_on_in_order
@@ -92,6 +104,12 @@ macro_rules! stories {
                 a_repeat_with_the_same_key_is_the_same_answer
                 a_refusal_in_a_shared_commit_undoes_itself_alone
                 tokens_end_and_the_last_admin_stays;
+            persons:
+                a_scope_is_kept_with_its_person_and_decides_who_is_the_last_admin
+                lists_are_narrowed_to_a_scope
+                a_customer_is_added_changed_and_removed_when_nothing_names_it
+                a_machine_token_is_rotated_with_an_overlap_and_ends_at_once
+                a_customer_hears_of_a_destructive_job_and_objects_while_it_waits;
             quiet:
                 a_quiet_host_is_heard_of_by_all_who_ask
                 a_quiet_host_gets_a_new_document_with_its_next_check_in
@@ -112,8 +130,20 @@ macro_rules! stories {
                 waves_by_label_keep_to_windows_and_to_a_rate
                 hosts_go_back_to_the_release_that_the_plan_names
                 guest_agents_are_asked_for_in_the_documents_of_a_wave;
+            state_snapshots:
+                the_state_of_all_hosts_is_one_document
+                a_snapshot_is_kept_once_for_each_day
+                kept_snapshots_are_thinned_and_bounded;
             restore_certificates:
                 a_restore_certificate_is_countersigned_once_and_two_are_kept;
+            sign_in:
+                a_session_lives_by_its_use_and_ends_with_its_operator
+                a_session_is_ended_by_its_operator_or_an_admin
+                sessions_of_one_operator_are_bounded
+                a_password_change_ends_all_other_sessions_and_links
+                each_step_and_each_recovery_code_is_used_once
+                a_link_opens_one_session_within_its_time
+                refusals_are_written_down;
             work_orders:
                 an_order_is_passed_on_until_its_host_speaks_of_it_and_ends_once
                 a_quiet_host_gets_an_order_and_what_it_says_of_it_is_news

@@ -1,5 +1,6 @@
 //! Operators, their tokens, and their idempotency keys.
 
+use holdfast_protocol::access::{AccessScope, Grant};
 use holdfast_protocol::id::InviteId;
 use holdfast_protocol::operator::Role;
 use holdfast_protocol::secret::Secret;
@@ -48,7 +49,7 @@ pub async fn a_refusal_in_a_shared_commit_undoes_itself_alone(fixture: Fixture) 
 fn operator(name: &str, role: Role, token: &str, ends: i64) -> NewOperator {
     NewOperator {
         name: name.parse().unwrap(),
-        role,
+        grant: Grant::new(role, AccessScope::Everything {}).unwrap(),
         token: Secret::new(token.to_owned()).hash(),
         expires_at: at(ends),
         at: at(0),
@@ -63,7 +64,7 @@ pub async fn tokens_end_and_the_last_admin_stays(fixture: Fixture) {
     let other = store.add_operator(operator("ada", Role::Viewer, "c", 200)).await;
     assert!(matches!(other, Err(WriteError::Refused(OperatorError::Taken { .. }))));
     let who = |token: &str, second| store.operator_by_token(Secret::new(token.to_owned()).hash(), at(second));
-    assert_eq!(who("a", 99).await.unwrap().unwrap().role, Role::Admin);
+    assert_eq!(who("a", 99).await.unwrap().unwrap().grant.role(), Role::Admin);
     assert!(who("a", 100).await.unwrap().is_none() && who("c", 1).await.unwrap().is_none());
     assert_eq!(store.operators().await.unwrap()[0].expires_at, Some(at(200)));
 

@@ -53,7 +53,7 @@ pub async fn a_quiet_host_is_heard_of_by_all_who_ask(fixture: Fixture) {
     assert_eq!(contacts[0].since, at(21));
     store.check_in(quiet(host, 22)).await.unwrap().unwrap();
     let worse = vec![(contacts[0].clone(), Liveness::Late)];
-    store.write_down(worse, at(23), CORRELATION).await.unwrap();
+    store.write_down(&fixture.term().await, worse, at(23), CORRELATION).await.unwrap();
     assert_eq!(store.host(named("box7"), at(30)).await.unwrap().unwrap().host.state, HostState::Online);
     // Another run of the agent counts anew.
     let anew = IncomingReport { coverage: Coverage::Full, run: Some(at(24)), sequence: 1 };

@@ -88,7 +88,11 @@ impl Fleet {
     }
 
     async fn look(&self, number: u32, second: i64) -> RolloutView {
-        self.fixture.store.evaluate_rollouts(at(second), CORRELATION).await.unwrap();
+        self.fixture
+            .store
+            .evaluate_rollouts(&self.fixture.term().await, at(second), CORRELATION)
+            .await
+            .unwrap();
         self.fixture.store.rollout(number, at(second)).await.unwrap().unwrap()
     }
 
@@ -213,7 +217,7 @@ pub async fn a_defect_in_the_second_wave_of_200_hosts_reaches_no_third(fixture: 
         assert_eq!((still.state, still.open.unwrap().number), (RolloutState::Held, 2));
         assert_eq!(count(&still, 2, RolloutHostState::Waiting), 150, "the third wave was never open");
     }
-    fleet.fixture.timer(60_000).tick().await.unwrap();
+    fleet.fixture.timer(60_000).await.tick().await.unwrap();
     let alerts = fleet.firing().await;
     assert_eq!(alerts.len(), 1, "{alerts:?}");
     assert!(alerts[0].starts_with("ROLLOUT_HELD hub: rollout 1 of release 2026.11.1 is held"), "{alerts:?}");
@@ -224,7 +228,7 @@ pub async fn a_defect_in_the_second_wave_of_200_hosts_reaches_no_third(fixture: 
     assert!(fleet.offered().await.is_empty());
     // What ended is over once it stayed so for a while.
     for second in [60_100, 70_000] {
-        fleet.fixture.timer(second).tick().await.unwrap();
+        fleet.fixture.timer(second).await.tick().await.unwrap();
     }
     assert_eq!(fleet.firing().await, [""; 0]);
     let kinds = fleet.fixture.kinds().await;

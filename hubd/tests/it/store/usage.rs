@@ -55,11 +55,11 @@ pub async fn samples_are_kept_once_thinned_and_removed(fixture: Fixture) {
     let raw = cpu(&fixture, UsageSpan::Hours2, 130).await;
     assert_eq!((raw.first().unwrap().1, raw.last().unwrap().1), (10, 129));
     // Silence for a year, and the hourly upkeep.
-    fixture.store.prune(at(370 * 86_400)).await.unwrap();
+    fixture.store.prune(&fixture.term().await, at(370 * 86_400)).await.unwrap();
     let year = 370 * 24 * 60;
     assert_eq!(cpu(&fixture, UsageSpan::Days7, year).await, []);
     assert_eq!(cpu(&fixture, UsageSpan::Days400, year).await.len(), 1);
-    fixture.store.prune(at(410 * 86_400)).await.unwrap();
+    fixture.store.prune(&fixture.term().await, at(410 * 86_400)).await.unwrap();
     assert_eq!(cpu(&fixture, UsageSpan::Days400, year).await, []);
 }
 
@@ -91,8 +91,8 @@ pub async fn kept_use_has_a_bound_and_the_oldest_of_all_hosts_goes_first(fixture
     let whole = store.usage_bytes().await.unwrap();
     let (old7, old8) = (hours("box7").await, hours("box8").await);
     assert!(whole > 0 && old7.is_some() && old8.is_some());
-    assert_eq!(store.thin_usage(whole).await.unwrap(), Thinned::Nothing);
-    assert_eq!(store.thin_usage(whole - 1).await.unwrap(), Thinned::Hour);
+    assert_eq!(store.thin_usage(&fixture.term().await, whole).await.unwrap(), Thinned::Nothing);
+    assert_eq!(store.thin_usage(&fixture.term().await, whole - 1).await.unwrap(), Thinned::Hour);
     let less = store.usage_bytes().await.unwrap();
     assert!(less < whole, "{less} of {whole}");
     assert_eq!(hours("box8").await, old8, "its hours are younger");
@@ -100,13 +100,13 @@ pub async fn kept_use_has_a_bound_and_the_oldest_of_all_hosts_goes_first(fixture
     store.keep_usage(vec![(box8, vec![sample(599, 1)])], at(600 * 60)).await.unwrap();
     assert_eq!(store.usage_bytes().await.unwrap(), less);
     let minutes = cpu(&fixture, UsageSpan::Hours2, 600).await;
-    thin_usage(store, 1).await.unwrap();
+    thin_usage(store, &fixture.term().await, 1).await.unwrap();
     assert_eq!(cpu(&fixture, UsageSpan::Hours2, 600).await, minutes, "the last two hours stay");
     assert_eq!((hours("box7").await, hours("box8").await), (None, None));
     assert_eq!(cpu(&fixture, UsageSpan::Days7, 600).await, []);
     let left = store.usage_bytes().await.unwrap();
     assert!(left > 0 && left < less, "{left}");
     // Everything is past its time, and the count ends at nothing.
-    store.prune(at(500 * 86_400)).await.unwrap();
+    store.prune(&fixture.term().await, at(500 * 86_400)).await.unwrap();
     assert_eq!(store.usage_bytes().await.unwrap(), 0);
 }

@@ -123,9 +123,16 @@ pub async fn an_order_is_taken_back_by_its_host_and_expires_without_one(fixture:
     assert!(matches!(late, WriteError::Refused(WorkOrderError::UnderWay)), "{late:?}");
     // The third was never spoken of.
     let (end, correlation) = (at(2) + SignedDuration::from_secs(600), CorrelationId::new(Uuid::from_u128(5)));
-    store.expire_work_orders(end + EXPIRY_MARGIN - SignedDuration::from_secs(1), correlation).await.unwrap();
+    store
+        .expire_work_orders(
+            &fixture.term().await,
+            end + EXPIRY_MARGIN - SignedDuration::from_secs(1),
+            correlation,
+        )
+        .await
+        .unwrap();
     assert_eq!(state(&fixture, 3).await, WorkOrderState::Pending);
-    store.expire_work_orders(end + EXPIRY_MARGIN, correlation).await.unwrap();
+    store.expire_work_orders(&fixture.term().await, end + EXPIRY_MARGIN, correlation).await.unwrap();
     assert_eq!(
         (state(&fixture, 3).await, state(&fixture, 2).await),
         (WorkOrderState::Expired, WorkOrderState::Running)
@@ -153,7 +160,7 @@ pub async fn orders_are_bounded_listed_by_state_and_deleted(fixture: Fixture) {
     let rest = list(Some(WorkOrderState::Pending), Some(first[1].0)).await.unwrap().unwrap();
     assert_eq!(rest.iter().map(|(_, view)| view.id).collect::<Vec<_>>(), [id(2), id(1)]);
     assert_eq!(list(Some(WorkOrderState::Succeeded), None).await.unwrap().unwrap().len(), 1);
-    store.prune(at(3) + WORK_ORDERS_KEPT).await.unwrap();
+    store.prune(&fixture.term().await, at(3) + WORK_ORDERS_KEPT).await.unwrap();
     assert!(list(None, None).await.unwrap().unwrap().is_empty());
 }
 
@@ -171,6 +178,6 @@ pub async fn texts_of_readings_are_kept_few_and_for_a_time(fixture: Fixture) {
     let text = |n| async move { store.work_order(named("box7"), id(n)).await.unwrap().unwrap().text };
     assert_eq!((text(1).await, text(2).await), (None, None));
     assert_eq!(text(3).await.unwrap().text, "text 3");
-    store.prune(at(5) + READINGS_KEPT).await.unwrap();
+    store.prune(&fixture.term().await, at(5) + READINGS_KEPT).await.unwrap();
     assert_eq!(text(texts).await, None);
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use agentd::port::hub_ca;
 use agentd::port::identity::Identity;
 use holdfast_protocol::checkin::CheckinRequest;
 use holdfast_protocol::enrol::RenewRequest;
@@ -302,6 +303,7 @@ impl Brain for Stolen {
     }
 
     fn is_reached_by(&self, identity: &Identity) -> bool {
-        identity.enrolled.ca_pem == self.papers.ca_pem()
+        let own = hub_ca::pins(&self.papers.ca_pem());
+        own.iter().all(|pin| hub_ca::pins(&identity.enrolled.ca_pem).contains(pin))
     }
 }

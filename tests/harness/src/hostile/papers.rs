@@ -28,10 +28,14 @@ pub struct Papers {
     generation: u32,
 }
 
-fn ca() -> Ca {
+fn ca_params() -> CertificateParams {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+    params
+}
+
+fn ca() -> Ca {
+    CertifiedIssuer::self_signed(ca_params(), KeyPair::generate().unwrap()).unwrap()
 }
 
 impl Papers {
@@ -53,6 +57,7 @@ impl Papers {
             host_name: "box1".parse().unwrap(),
             certificate_pem,
             ca_pem: self.ca.pem(),
+            ca_cross_pem: None,
             certificate_generation: self.generation,
             not_before: at,
             not_after: at.checked_add(LIFE).unwrap(),
@@ -70,6 +75,7 @@ impl Papers {
             hub: "https://hub.example:8443".to_owned(),
             key_pem: Secret::new(key.serialize_pem()),
             enrolled: self.enrolled(certificate, at),
+            learned_cas: Vec::new(),
         }
     }
 
@@ -83,7 +89,7 @@ impl Papers {
     /// A certificate that is wrong in one way.
     pub fn wrong(&mut self, dice: &mut Dice, csr_pem: &str, at: Timestamp) -> (Enrolled, &'static str) {
         let right = self.renewed(csr_pem, at);
-        match dice.below(9) {
+        match dice.below(11) {
             0 | 1 => {
                 let host_id = HostId::new(uuid::Uuid::from_u128(OTHER_HOST));
                 (Enrolled { host_id, ..right }, "for another host")
@@ -91,6 +97,14 @@ impl Papers {
             2 => (self.enrolled(self.identity(at).enrolled.certificate_pem, at), "for another key"),
             3 => (Enrolled { ca_pem: self.strange.pem(), ..right }, "under another CA"),
             4 => (Enrolled { ca_pem: "-----BEGIN".to_owned(), ..right }, "with a torn CA"),
+            9 | 10 => {
+                // The thief has the CA's key, so the proof holds: the agent may add this CA, and must keep the old one.
+                let cross = ca_params().signed_by(self.strange.key(), &*self.ca).unwrap().pem();
+                (
+                    Enrolled { ca_pem: self.strange.pem(), ca_cross_pem: Some(cross), ..right },
+                    "under another CA, signed by this one",
+                )
+            }
             5 => (Enrolled { certificate_pem: String::new(), ..right }, "that is none"),
             6 => (Enrolled { certificate_generation: 0, ..right }, "of an older number"),
             7 => (Enrolled { not_after: Timestamp::UNIX_EPOCH, ..right }, "that is over"),

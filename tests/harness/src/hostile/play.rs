@@ -126,6 +126,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
         contact,
         clock: Arc::clone(&ports.clock),
         dial: dial(&hub, world.timeline),
+        dial_without: dial(&hub, world.timeline),
         failpoints: Arc::clone(&ports.failpoints),
         spread: || u32::MAX / 2,
     };

@@ -404,6 +404,8 @@ impl Player<'_> {
             poll_interval_s: 60.try_into().unwrap(),
             observe_interval_s: None,
             levels: None,
+            overcommit: None,
+            customer_limits: Vec::new(),
             alarm_after_s: None,
             policies: Vec::new(),
             storage: Vec::new(),

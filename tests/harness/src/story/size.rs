@@ -2,7 +2,7 @@
 
 use agentd::model::net::NetPlace;
 use agentd::operation::{DiskRef, Grow, KeepProtection, Operation, Reconfigure};
-use holdfast_protocol::desired::{FirewallFlag, Mtu, Rate, Resolver};
+use holdfast_protocol::desired::{FirewallFlag, GuestLimits, Mtu, Rate, Resolver};
 
 use super::Story;
 use crate::fixtures::{guest, target};
@@ -19,6 +19,7 @@ pub(super) fn reconfigure() -> Vec<Story> {
             cores: Some(1.try_into().unwrap()),
             memory: Some(128.try_into().unwrap()),
             swap: None,
+            limits: Some(limits()),
             protection: KeepProtection::AsItIs,
         })
     })]
@@ -32,6 +33,10 @@ fn network() -> NetPlace {
         firewall: Some(FirewallFlag::On),
         ..NetPlace::of(&guest(1).network)
     }
+}
+
+fn limits() -> GuestLimits {
+    serde_json::from_value(serde_json::json!({ "cpu": { "core_percent": 150 }, "cpu_weight": 50 })).unwrap()
 }
 
 fn resolver() -> Resolver {

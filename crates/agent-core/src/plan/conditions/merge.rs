@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use super::Finding;
 use super::hardware::HardwareCoverage;
 use super::source::{Deriver, Source, deriver};
-use super::{tunnels, usage};
+use super::{neighbours, tunnels, usage};
 use crate::model::hardware_health::HardwareView;
 use crate::model::storage::{FirstPoll, StorageView};
 use crate::model::tunnel::TunnelsView;
@@ -96,6 +96,10 @@ impl<'a> Coverage<'a> {
             Source::PendingPackages => self.hardware.has_pending(),
             Source::Tunnel => tunnels::covers(self.tunnels, code, subject),
             Source::Usage => usage::covers(self.levels, self.guests, subject),
+            Source::Neighbours => neighbours::covers(self.levels, self.guests, subject),
+            Source::Assigned => self.storages.is_some_and(|storages| {
+                storages.iter().all(|storage| storage.state != StorageState::Unknown)
+            }),
             Source::Storage => self.storage == Polled::Yes,
             Source::Both => host && self.storage == Polled::Yes && judged(self.unjudged),
         }

@@ -17,6 +17,7 @@
 //! | `escrow` | conditions of recovery codes |
 //! | `tunnels` | conditions of tunnels |
 //! | `trust` | what waits for signatures, and what ends |
+//! | `neighbours` | conditions of guests that use most of what is short, and of a host that was promised too often |
 //! | `usage` | conditions of what is nearly used up |
 //! | [`facts`] | what a cycle leaves for conditions |
 //! | [`source`] | who derives a code, and from what |
@@ -30,6 +31,7 @@ mod guest;
 pub mod hardware;
 mod host;
 pub mod merge;
+mod neighbours;
 mod packages;
 mod protection;
 pub mod source;
@@ -150,6 +152,8 @@ pub fn derive(known: &HostKnowledge<'_>) -> Vec<Finding> {
         packages::all,
         escrow::all,
         usage::all,
+        neighbours::noisy,
+        neighbours::overcommitted,
         tunnels::all,
         trust::all as fn(&HostKnowledge<'_>) -> _,
     ];

@@ -42,6 +42,10 @@ pub enum Source {
     Tunnel,
     /// Samples of use.
     Usage,
+    /// A window of samples of use.
+    Neighbours,
+    /// What guests were given of the host, which is known while all storages answer.
+    Assigned,
     /// The agent's own records and settings, which are always at hand.
     Own,
 }
@@ -78,6 +82,8 @@ pub const fn deriver(code: ConditionCode) -> Deriver {
         Code::MaintenanceIncomplete | Code::NeedsSignature => Deriver::Agent(Source::Both),
         Code::TunnelDegraded | Code::TunnelDown | Code::TunnelTokenMissing => Deriver::Agent(Source::Tunnel),
         Code::CpuHigh | Code::MemoryHigh | Code::RootDiskFull => Deriver::Agent(Source::Usage),
+        Code::HostOvercommitted => Deriver::Agent(Source::Assigned),
+        Code::NoisyNeighbour => Deriver::Agent(Source::Neighbours),
         Code::DiskFailing => Deriver::Agent(Source::DiskErrors),
         Code::DiskWorn => Deriver::Agent(Source::Disk),
         Code::MemoryErrors => Deriver::Agent(Source::MemoryErrors),

@@ -5,6 +5,7 @@ mod codes;
 mod gathered;
 mod guests;
 mod hardware;
+mod neighbours;
 mod others;
 mod packages;
 mod tiers;
@@ -185,6 +186,7 @@ fn faulty() -> Vec<(&'static str, Box7)> {
         .chain(tiers::faulty())
         .chain(others::faulty())
         .chain(usage::faulty())
+        .chain(neighbours::faulty())
         .chain(hardware::faulty())
         .chain(packages::faulty())
         .chain(tunnels::faulty())

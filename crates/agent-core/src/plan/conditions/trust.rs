@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use holdfast_protocol::condition::{CertificateUse, ConditionCode, Subject};
+use holdfast_protocol::enrol::CERTIFICATE_LATE;
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::job::{JobReport, JobState};
 use holdfast_protocol::report::WaitingForSignature;
@@ -10,9 +11,6 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Finding, HostKnowledge, Names};
 use crate::model::limits;
-
-/// A certificate is renewed ten days before its end. With fewer days left than this, that failed for days.
-const EXPIRES_SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 pub(super) fn all(known: &HostKnowledge<'_>) -> Vec<Finding> {
     let mut found = signatures(known);
@@ -65,7 +63,7 @@ fn stalled(job: &JobReport, now: Timestamp) -> Option<Finding> {
 
 /// The certificate for guests has no end that counts: they pin it.
 fn certificate(ends_at: Timestamp, now: Timestamp) -> Option<Finding> {
-    let since = ends_at.checked_sub(EXPIRES_SOON).ok().filter(|since| now >= *since)?;
+    let since = ends_at.checked_sub(CERTIFICATE_LATE).ok().filter(|since| now >= *since)?;
     let message = format!("the certificate that this host shows to the hub ends at {ends_at:.0}");
     let subject = Subject::Certificate { of: CertificateUse::Host };
     Some(Finding::new(ConditionCode::CertificateExpiring, subject, message).since(since))

@@ -67,6 +67,7 @@ fn host(mark: Mark) -> Observed {
         cores: None,
         memory_mib: 512,
         swap_mib: 0,
+        cpu: crate::model::cpu::CpuFacts::default(),
         rootfs_bytes: None,
         rootfs_storage: None,
         mounts: BTreeMap::new(),

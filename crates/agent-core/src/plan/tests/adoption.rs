@@ -26,6 +26,7 @@ pub(super) fn facts(n: u32, number: u32) -> GuestFacts {
         cores: Some(2),
         memory_mib: 512,
         swap_mib: 0,
+        cpu: crate::model::cpu::CpuFacts::default(),
         rootfs_bytes: Some(8 << 30),
         rootfs_storage: Some("fast".to_owned()),
         mounts: BTreeMap::from([(0, mount)]),

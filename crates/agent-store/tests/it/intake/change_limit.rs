@@ -77,6 +77,7 @@ fn resize() -> Operation {
         cores: None,
         memory: Some(512.try_into().unwrap()),
         swap: None,
+        limits: None,
         protection: KeepProtection::AsItIs,
     })
 }

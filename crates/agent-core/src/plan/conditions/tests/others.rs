@@ -110,7 +110,7 @@ pub(super) fn faulty() -> Vec<(&'static str, Box7)> {
         ("AGENT_UPDATE_FAILED", updated(json!({ "confirmed": "1.0.0", "failed": failed("2.0.0") }))),
         ("AGENT_UPDATE_FAILED", updated(json!({ "refused": refused(-6 * 24 * 3_600) }))),
         ("BREAK_GLASS_OPEN", host(|host| host.break_glass = Some(way_status(None)))),
-        ("CERTIFICATE_EXPIRING", host(|host| host.certificate_ends_at = at(6 * 86_400))),
+        ("CERTIFICATE_EXPIRING", host(|host| host.certificate_ends_at = at(3 * 3600))),
     ]
 }
 

@@ -14,6 +14,7 @@ pub(super) fn well() -> UsageLevels {
     let little = Readings::from([(UsageMetric::Cpu, 10)]);
     let guests = BTreeMap::from([(uid(1), little.clone())]);
     levels.note(&UsageSample { at: at(0), host: little, guests }, &LevelRules::default());
+    levels.neighbours = super::neighbours::quiet();
     levels
 }
 

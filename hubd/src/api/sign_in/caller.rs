@@ -1,0 +1,103 @@
+//! The caller by the cookie of a session.
+//!
+//! In: a request. Out: the session with its operator, looked up each time, so that an end holds at the next request on every
+//! hub. A request that may change something must show that a page of ours made it.
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, header};
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::secret::TokenHash;
+use holdfast_protocol::sign_in::{CSRF_HEADER, SessionKind, SessionOpened};
+
+use super::cookie;
+use crate::api::Hub;
+use crate::api::problem::ApiError;
+use crate::domain::sign_in::USE_WRITTEN_EVERY;
+use crate::store::{OperatorRecord, SessionRecord};
+
+/// A session, whatever it may do.
+pub(super) struct Caller {
+    pub record: SessionRecord,
+    pub token: TokenHash,
+}
+
+impl Caller {
+    /// As its own browser sees it.
+    pub(super) fn opened(&self, hub: &Hub) -> SessionOpened {
+        opened(hub, self.record.clone(), self.token)
+    }
+}
+
+/// A session as its own browser sees it.
+pub(super) fn opened(hub: &Hub, record: SessionRecord, token: TokenHash) -> SessionOpened {
+    SessionOpened { session: record.view, role: record.owner.grant.role(), csrf: hub.authority.csrf(token) }
+}
+
+impl FromRequestParts<Arc<Hub>> for Caller {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, hub: &Arc<Hub>) -> Result<Self, ApiError> {
+        find(parts, hub).await?.ok_or_else(|| {
+            ApiError::new(ErrorCode::Unauthenticated, "this call needs a session that has not ended: sign in")
+        })
+    }
+}
+
+/// The operator of a full session; none without one. A request with a token is judged by its token alone.
+pub(in crate::api) async fn operator_of_session(
+    parts: &Parts,
+    hub: &Hub,
+) -> Result<Option<OperatorRecord>, ApiError> {
+    if parts.headers.contains_key(header::AUTHORIZATION) {
+        return Ok(None);
+    }
+    let Some(caller) = find(parts, hub).await? else { return Ok(None) };
+    match caller.record.view.kind {
+        SessionKind::Full => Ok(Some(caller.record.owner)),
+        SessionKind::Setup => Err(ApiError::new(
+            ErrorCode::Forbidden,
+            "this session may only set a password and an authenticator: do that, then sign in with them",
+        )),
+    }
+}
+
+async fn find(parts: &Parts, hub: &Hub) -> Result<Option<Caller>, ApiError> {
+    let Some(token) = cookie::session(&parts.headers) else { return Ok(None) };
+    let now = hub.clock.now();
+    let Some(record) = hub.store.session(token, now).await? else { return Ok(None) };
+    if !matches!(parts.method, Method::GET | Method::HEAD) {
+        check_csrf(&parts.headers, hub, token)?;
+    }
+    if now.duration_since(record.view.used_at) >= USE_WRITTEN_EVERY {
+        let idle_end = hub.sign_in.rules.idle_end(now, record.view.ends_at);
+        hub.store.use_session(token, now, idle_end).await?;
+    }
+    Ok(Some(Caller { record, token }))
+}
+
+fn check_csrf(headers: &HeaderMap, hub: &Hub, token: TokenHash) -> Result<(), ApiError> {
+    let given = headers.get(CSRF_HEADER).map_or(&b""[..], |value| value.as_bytes());
+    if hub.authority.is_csrf(token, given) {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        ErrorCode::Forbidden,
+        format!(
+            "a change by a session needs `{CSRF_HEADER}` with the session's own value, and nothing was changed: load the page again"
+        ),
+    ))
+}
+
+/// A page of another site may not sign a browser in, to an account of its choice.
+pub(super) fn check_site(headers: &HeaderMap) -> Result<(), ApiError> {
+    let site = headers.get("sec-fetch-site").map(|value| value.as_bytes());
+    match site {
+        None | Some(b"same-origin" | b"none") => Ok(()),
+        Some(_) => Err(ApiError::new(
+            ErrorCode::Forbidden,
+            "another site sent this sign-in, and it was not looked at: open the hub's own page",
+        )),
+    }
+}
