@@ -65,6 +65,11 @@ pub enum LabelError {
 pub struct HostLabels(#[schemars(extend("maxProperties" = LABELS_MAX))] BTreeMap<LabelKey, LabelValue>);
 
 impl HostLabels {
+    /// Each key with its value, by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&LabelKey, &LabelValue)> {
+        self.0.iter()
+    }
+
     /// Whether it has none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

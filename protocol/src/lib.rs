@@ -41,6 +41,7 @@
 //! | [`operator`] | what the operator's command requests from the hub |
 //! | [`sign_in`] | how people sign in at the hub |
 //! | [`pin`], [`secret`], [`json`] | pinned keys, secrets that do not leak, strict JSON |
+//! | [`time_text`] | times, durations and amounts as text for people |
 //! | [`version`] | which of two versions is the newer one |
 //! | [`root_disk`] | data on the root disk of a guest, and what was signed about it |
 //! | [`work_order`] | what the hub may order from a host without a signature |
@@ -101,6 +102,7 @@ pub mod size;
 pub mod state;
 pub mod storage;
 mod text;
+pub mod time_text;
 pub mod usage;
 pub mod version;
 pub mod work_order;

@@ -73,6 +73,21 @@ fn not_allowed(path: &str) -> Response {
     (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, verbs.join(","))]).into_response()
 }
 
+/// Decides the page that stands for a call that reads.
+pub(super) async fn decide_read(
+    hub: &Arc<Hub>,
+    path: &str,
+    operator: &Operator,
+    parts: &mut Parts,
+) -> Result<(), ApiError> {
+    match CALLERS.iter().find(|((of, verb), _)| *of == path && *verb == Method::GET.as_str()) {
+        Some((_, Caller::Operator(access))) => decide(hub, *access, operator, parts).await,
+        Some((_, Caller::Anyone | Caller::Agent | Caller::Session)) | None => {
+            Err(ApiError::not_found("page"))
+        }
+    }
+}
+
 async fn decide(
     hub: &Arc<Hub>,
     access: Access,

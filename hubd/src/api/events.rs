@@ -15,12 +15,12 @@ use super::page::{CheckedQuery, bad_cursor, limit, open, page};
 use super::problem::ApiError;
 use crate::store::{EventFilter, PAGE_MAX};
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventQuery {
-    limit: Option<u32>,
-    cursor: Option<String>,
-    host: Option<HostId>,
+    pub(super) limit: Option<u32>,
+    pub(super) cursor: Option<String>,
+    pub(super) host: Option<HostId>,
 }
 
 pub(super) async fn list(

@@ -28,13 +28,13 @@ const HOSTS_READ_MAX: u32 = 200;
 /// Reports that are in memory at once.
 const BATCH: u32 = 10;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GuestQuery {
-    limit: Option<u32>,
-    cursor: Option<String>,
-    host: Option<String>,
-    filter: Option<GuestFilter>,
+    pub(super) limit: Option<u32>,
+    pub(super) cursor: Option<String>,
+    pub(super) host: Option<String>,
+    pub(super) filter: Option<GuestFilter>,
 }
 
 /// The order of a host's guests.

@@ -53,12 +53,12 @@ pub(super) async fn list(
     Ok(Answer(StatusCode::OK, Page { items, next: page.next }))
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HostQuery {
-    limit: Option<u32>,
-    cursor: Option<String>,
-    filter: Option<HostFilter>,
+    pub(super) limit: Option<u32>,
+    pub(super) cursor: Option<String>,
+    pub(super) filter: Option<HostFilter>,
 }
 
 fn cursor_of(record: &HostRecord) -> String {

@@ -33,6 +33,7 @@ mod guests;
 mod health;
 mod host_labels;
 mod hosts;
+mod html;
 mod image_approvals;
 mod invites;
 mod jobs;
@@ -243,6 +244,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/restore", post(restore::redeem))
         .merge(sign_in::entrances())
         .layer(authorized())
+        .merge(html::entrances())
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::strangers));
     let operators = Router::new()
         .route("/v1/whoami", get(auth::whoami))
@@ -307,6 +309,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .merge(sign_in::routes())
         .merge(resources::routes())
         .layer(authorized())
+        .merge(html::routes(&hub))
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::operators))
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), operator_rates::limit));
     // An upload has its own limits: of number, of silence and of time.

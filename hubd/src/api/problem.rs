@@ -55,6 +55,11 @@ impl ApiError {
         Self(Refused::internal(cause))
     }
 
+    /// The code and the sentence, for a page.
+    pub(super) fn shown(self) -> (ErrorCode, String) {
+        (self.0.problem.code, self.0.problem.message)
+    }
+
     pub(super) fn not_found(what: &str) -> Self {
         Self::new(ErrorCode::NotFound, format!("there is no such {what} here"))
     }

@@ -29,7 +29,7 @@ async fn ids_are_taken_or_made_and_stand_in_envelope_and_headers() {
 async fn whatever_is_asked_the_answer_is_an_envelope() {
     let world = World::start().await;
     let admin = world.admin();
-    assert_eq!(admin.get::<Value>("/").await.code(), ErrorCode::NotFound);
+    assert_eq!(admin.get::<Value>("/v1").await.code(), ErrorCode::NotFound);
     assert_eq!(admin.get::<Value>("/v1/hosts/box7").await.code(), ErrorCode::NotFound);
     assert_eq!(admin.get::<Value>("/v1/hosts/..%2f..").await.code(), ErrorCode::NotFound);
     let method = admin.send::<Value>(Method::DELETE, "/v1/hosts", &()).await;

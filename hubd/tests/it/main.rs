@@ -41,6 +41,7 @@ mod notices;
 mod openapi;
 mod operator_rates;
 mod operators;
+mod pages;
 mod postgres;
 #[path = "../../../tests/support/postgres.rs"]
 mod postgres_server;

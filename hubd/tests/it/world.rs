@@ -294,6 +294,7 @@ pub fn client_from(
         .tls_backend_preconfigured(config)
         .local_address(address)
         .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
         .timeout(Duration::from_secs(60))
         .build()
         .unwrap();

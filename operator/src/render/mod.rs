@@ -41,10 +41,11 @@ pub mod sparkline;
 pub mod state;
 pub mod storage;
 mod table;
-mod time;
 pub mod token;
 mod tunnels;
 mod updates;
+
+use holdfast_protocol::time_text as time;
 
 pub use table::{Field, Tone, clean, plain, table};
 pub use time::age;

@@ -143,6 +143,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("holdfast-seal", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     (
+        "hub-page",
+        &["holdfast-protocol"],
+        &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "tracing"],
+    ),
+    (
         "metrics",
         &["holdfast-protocol"],
         &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "tracing"],
@@ -164,6 +169,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &[
             "alerts",
             "held-files",
+            "hub-page",
             "holdfast-manual",
             "holdfast-protocol",
             "logging",

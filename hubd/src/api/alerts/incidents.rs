@@ -35,7 +35,7 @@ use crate::store::{
 /// Lines of the log that come with an incident.
 const LOG_LINES: u32 = 100;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct IncidentQuery {
     limit: Option<u32>,
@@ -94,6 +94,15 @@ pub(super) async fn list(
     let Page { items, next } = page(records, limit, |last| last.incident.id.to_string());
     let items = items.into_iter().map(view::incident_record).collect::<Result<_, _>>()?;
     Ok(Answer(StatusCode::OK, Page { items, next }))
+}
+
+/// All that fire, up to a page.
+pub(in crate::api) async fn firing(
+    hub: State<Arc<Hub>>,
+    operator: Operator,
+) -> Result<Answer<Page<IncidentView>>, ApiError> {
+    let query = IncidentQuery { limit: Some(PAGE_MAX), ..IncidentQuery::default() };
+    list(hub, operator, CheckedQuery(query)).await
 }
 
 pub(super) async fn show(

@@ -27,6 +27,7 @@ use axum::routing::{get, post};
 use holdfast_protocol::code::ErrorCode;
 use jiff::{SignedDuration, Timestamp};
 
+pub(super) use incidents::firing;
 pub use receivers::{ConfiguredReceiver, ConfiguredReceivers};
 pub use settings_files::SettingsFiles;
 

@@ -9,7 +9,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::secret::TokenHash;
+use holdfast_protocol::secret::{Secret, TokenHash};
 use holdfast_protocol::sign_in::{CSRF_HEADER, SessionKind, SessionOpened};
 
 use super::cookie;
@@ -19,12 +19,29 @@ use crate::domain::sign_in::USE_WRITTEN_EVERY;
 use crate::store::{OperatorRecord, SessionRecord};
 
 /// A session, whatever it may do.
-pub(super) struct Caller {
+#[derive(Clone)]
+pub(in crate::api) struct Caller {
     pub record: SessionRecord,
     pub token: TokenHash,
 }
 
 impl Caller {
+    /// What each form of its pages sends back.
+    pub(in crate::api) fn csrf(&self, hub: &Hub) -> Secret {
+        hub.authority.csrf(self.token)
+    }
+
+    /// Checks what a form sent back.
+    pub(in crate::api) fn check(&self, hub: &Hub, given: &str) -> Result<(), ApiError> {
+        if hub.authority.is_csrf(self.token, given.as_bytes()) {
+            return Ok(());
+        }
+        Err(ApiError::new(
+            ErrorCode::Forbidden,
+            "the form is not of this session, and nothing was changed: load the page again",
+        ))
+    }
+
     /// As its own browser sees it.
     pub(super) fn opened(&self, hub: &Hub) -> SessionOpened {
         opened(hub, self.record.clone(), self.token)
@@ -65,11 +82,24 @@ pub(in crate::api) async fn operator_of_session(
 
 async fn find(parts: &Parts, hub: &Hub) -> Result<Option<Caller>, ApiError> {
     let Some(token) = cookie::session(&parts.headers) else { return Ok(None) };
-    let now = hub.clock.now();
-    let Some(record) = hub.store.session(token, now).await? else { return Ok(None) };
     if !matches!(parts.method, Method::GET | Method::HEAD) {
+        // An ended session is said to have ended; a good one must have its header.
+        if hub.store.session(token, hub.clock.now()).await?.is_none() {
+            return Ok(None);
+        }
         check_csrf(&parts.headers, hub, token)?;
     }
+    caller_of_cookie(&parts.headers, hub).await
+}
+
+/// The session of a cookie, for pages: what changes something checks the token of its form ([`Caller::check`]).
+pub(in crate::api) async fn caller_of_cookie(
+    headers: &HeaderMap,
+    hub: &Hub,
+) -> Result<Option<Caller>, ApiError> {
+    let Some(token) = cookie::session(headers) else { return Ok(None) };
+    let now = hub.clock.now();
+    let Some(record) = hub.store.session(token, now).await? else { return Ok(None) };
     if now.duration_since(record.view.used_at) >= USE_WRITTEN_EVERY {
         let idle_end = hub.sign_in.rules.idle_end(now, record.view.ends_at);
         hub.store.use_session(token, now, idle_end).await?;

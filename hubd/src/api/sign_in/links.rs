@@ -53,7 +53,7 @@ pub(super) async fn make(
     Ok(Answer(StatusCode::CREATED, SignInLink { name, url, expires_at: made.expires_at }))
 }
 
-pub(super) async fn redeem(
+pub(in crate::api) async fn redeem(
     State(hub): State<Arc<Hub>>,
     Visitor(from): Visitor,
     ids: Ids,

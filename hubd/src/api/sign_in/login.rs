@@ -44,7 +44,7 @@ struct Asking<'a> {
     request: &'a LoginRequest,
 }
 
-pub(super) async fn login(
+pub(in crate::api) async fn login(
     State(hub): State<Arc<Hub>>,
     Visitor(from): Visitor,
     ids: Ids,
@@ -177,7 +177,7 @@ pub(super) fn session_of(
     }
 }
 
-pub(super) async fn logout(
+pub(in crate::api) async fn logout(
     State(hub): State<Arc<Hub>>,
     caller: Caller,
     ids: Ids,

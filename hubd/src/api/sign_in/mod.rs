@@ -19,8 +19,12 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{delete, get, post};
 
-pub(super) use caller::operator_of_session;
+pub(super) use caller::{Caller, caller_of_cookie, operator_of_session};
+pub(super) use links::redeem;
+pub(super) use login::{login, logout};
+pub(super) use passwords::set as set_password;
 pub use refusals::Refusals;
+pub(super) use totp::{begin as begin_totp, confirm as confirm_totp};
 
 use self::hasher::Hasher;
 use self::throttle::Throttle;

@@ -21,7 +21,7 @@ use crate::api::{Hub, body};
 use crate::domain::sign_in::password;
 use crate::store::{NewPassword, SignInChange, SignInError};
 
-pub(super) async fn set(
+pub(in crate::api) async fn set(
     State(hub): State<Arc<Hub>>,
     caller: Caller,
     Visitor(from): Visitor,

@@ -25,7 +25,7 @@ use crate::domain::sign_in::recovery_code::{self, CODE_BYTES, CODES};
 use crate::domain::sign_in::totp::{SECRET_BYTES, TotpSecret};
 use crate::store::{ConfirmedAuthenticator, SignInChange, SignInError};
 
-pub(super) async fn begin(
+pub(in crate::api) async fn begin(
     State(hub): State<Arc<Hub>>,
     caller: Caller,
     Visitor(from): Visitor,
@@ -47,7 +47,7 @@ pub(super) async fn begin(
     Ok(Answer(StatusCode::OK, TotpOffer { uri: secret.uri(hub_name, name), secret: secret.base32() }))
 }
 
-pub(super) async fn confirm(
+pub(in crate::api) async fn confirm(
     State(hub): State<Arc<Hub>>,
     caller: Caller,
     ids: Ids,

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 /// How long ago, in one unit that a tired person can weigh.
+#[must_use]
 pub fn ago(then: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(then).as_secs();
     match seconds {
@@ -13,11 +14,13 @@ pub fn ago(then: Timestamp, now: Timestamp) -> String {
 }
 
 /// How long something lasts. What begins in the future has not begun.
+#[must_use]
 pub fn age(since: Timestamp, now: Timestamp) -> String {
     span(now.duration_since(since).as_secs().max(0).unsigned_abs())
 }
 
 /// A length of time in one unit.
+#[must_use]
 pub fn span(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds} s"),
@@ -28,15 +31,19 @@ pub fn span(seconds: u64) -> String {
 }
 
 /// A time to the second, in UTC, that a person can paste into a search.
+#[must_use]
 pub fn stamp(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
+/// The time, and how long ago it was.
+#[must_use]
 pub fn when(then: Timestamp, now: Timestamp) -> String {
     format!("{} ({})", stamp(then), ago(then, now))
 }
 
 /// Bytes in the largest unit that leaves a number above one.
+#[must_use]
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut rest = count;

@@ -1,0 +1,73 @@
+//! The hub's pages: requests of browsers, answered with HTML.
+//!
+//! In: a request with the cookie of a session. Out: a page of `hub-page`. Each page stands for a call of `/v1`, whose path is
+//! the same behind `/v1`: whoever may make the call may see the page, and the page is made from the call's own answer.
+//! Deliberately absent: rules of access and queries of its own.
+//!
+//! | module | pages |
+//! | --- | --- |
+//! | [`views`] | `/`, `/hosts…`, `/guests`, `/events` |
+//! | [`entrance`] | `/sign-in…`, `/sign-out` |
+//! | [`account`] | `/account…` |
+//! | [`person`] | who looks at a page |
+//! | [`answer`] | headers of a page, and errors as pages |
+
+mod account;
+mod answer;
+mod entrance;
+mod form;
+mod person;
+mod views;
+
+use std::sync::Arc;
+
+use axum::extract::Path;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Router, middleware};
+
+use net::server::as_it_is;
+
+use super::Hub;
+use super::problem::ApiError;
+
+/// Pages of who has a session. `person::require` decides before them.
+pub(super) fn routes(hub: &Arc<Hub>) -> Router<Arc<Hub>> {
+    Router::new()
+        .route("/", get(views::start))
+        .route("/hosts", get(views::hosts))
+        .route("/hosts/{host}", get(views::host))
+        .route("/hosts/{host}/guests/{guest}", get(views::guest))
+        .route("/guests", get(views::guests))
+        .route("/events", get(views::events))
+        .layer(middleware::from_fn_with_state(Arc::clone(hub), person::require))
+}
+
+/// Pages of who has no session yet, or one that may only set up a sign-in.
+pub(super) fn entrances() -> Router<Arc<Hub>> {
+    Router::new()
+        .route("/sign-in", get(entrance::form).post(entrance::sign_in))
+        .route("/sign-in/link", post(entrance::by_link))
+        .route("/sign-out", post(entrance::sign_out))
+        .route("/account", get(account::show))
+        .route("/account/password", post(account::set_password))
+        .route("/account/authenticator", post(account::begin_authenticator))
+        .route("/account/authenticator/confirm", post(account::confirm_authenticator))
+        .route("/assets/{file}", get(asset))
+}
+
+/// A year: the name changes with the bytes.
+const ASSET_CACHE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+
+async fn asset(Path(file): Path<String>) -> Response {
+    let Some(asset) = hub_page::assets::named(&file) else {
+        return ApiError::not_found("file").into_response();
+    };
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(asset.media)),
+        (header::CACHE_CONTROL, ASSET_CACHE),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    ];
+    as_it_is((headers, asset.bytes))
+}
