@@ -80,5 +80,7 @@ pub fn hub(receivers: &Receivers, backup: HubBackup, folder: &Path) -> String {
         format!("[[receiver]]\nname = \"{name}\"\nfile = \"{}\"\n", file.display())
     });
     let named = named.collect::<Vec<_>>().concat();
-    format!("deliver_to = \"loopback\"\n{named}[backup]\npath = \"{}\"\n{RULES}", backups(folder).display())
+    // A host whose clock is a day off is not to have a certificate that ends on that day.
+    let first = "deliver_to = \"loopback\"\nhost_certificate_hours = 720\n";
+    format!("{first}{named}[backup]\npath = \"{}\"\n{RULES}", backups(folder).display())
 }
