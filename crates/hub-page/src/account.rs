@@ -72,7 +72,6 @@ struct AuthenticatorPage<'a> {
     uri: &'a Secret,
     secret: &'a Secret,
     picture: &'a QrCode,
-    problem: Option<&'a str>,
 }
 
 /// A QR code: the length of a side in squares, and the dark ones as a path of SVG.
@@ -101,13 +100,8 @@ impl QrCode {
 ///
 /// # Errors
 /// [`RenderError`].
-pub fn authenticator(
-    frame: &Frame,
-    offer: &TotpOffer,
-    picture: &QrCode,
-    problem: Option<&str>,
-) -> Result<String, RenderError> {
-    AuthenticatorPage { frame, uri: &offer.uri, secret: &offer.secret, picture, problem }.render()
+pub fn authenticator(frame: &Frame, offer: &TotpOffer, picture: &QrCode) -> Result<String, RenderError> {
+    AuthenticatorPage { frame, uri: &offer.uri, secret: &offer.secret, picture }.render()
 }
 
 #[derive(Template)]

@@ -17,42 +17,24 @@ pub enum Section {
     Other,
 }
 
+impl Section {
+    /// Address and name of its entry.
+    const fn entry(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Start => Some(("/", "Start")),
+            Self::Hosts => Some(("/hosts", "Hosts")),
+            Self::Guests => Some(("/guests", "Guests")),
+            Self::Events => Some(("/events", "Events")),
+            Self::Other => None,
+        }
+    }
+}
+
 /// One link of the navigation.
 pub(crate) struct Link {
     pub href: &'static str,
     pub text: &'static str,
     pub is_current: bool,
-}
-
-/// Light, dark, or what the browser says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Theme {
-    #[default]
-    System,
-    Light,
-    Dark,
-}
-
-impl Theme {
-    /// As the cookie and the `data-theme` attribute have it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::Light => "light",
-            Self::Dark => "dark",
-        }
-    }
-
-    /// That of a cookie; what it does not know is the browser's.
-    #[must_use]
-    pub fn of(text: &str) -> Self {
-        match text {
-            "light" => Self::Light,
-            "dark" => Self::Dark,
-            _ => Self::System,
-        }
-    }
 }
 
 /// Who looks at the page.
@@ -62,6 +44,8 @@ pub struct Person {
     pub role: Role,
     /// What each form of the page sends back.
     pub csrf: String,
+    /// The entries of the navigation that they may open.
+    pub sections: Vec<Section>,
 }
 
 impl Person {
@@ -81,21 +65,21 @@ pub struct Frame {
     pub section: Section,
     /// Nobody before the sign-in.
     pub person: Option<Person>,
-    pub theme: Theme,
     pub hub_version: &'static str,
     /// The time by which ages are shown.
     pub now: Timestamp,
 }
 
 impl Frame {
-    pub(crate) fn links(&self) -> [Link; 4] {
-        let link = |section, href, text| Link { href, text, is_current: self.section == section };
-        [
-            link(Section::Start, "/", "Start"),
-            link(Section::Hosts, "/hosts", "Hosts"),
-            link(Section::Guests, "/guests", "Guests"),
-            link(Section::Events, "/events", "Events"),
-        ]
+    pub(crate) fn links(&self) -> Vec<Link> {
+        let sections = self.person.iter().flat_map(|person| &person.sections);
+        let link = |(section, (href, text))| Link { href, text, is_current: self.section == section };
+        sections.filter_map(|section| Some((*section, section.entry()?))).map(link).collect()
+    }
+
+    /// Whether the person may open the list of hosts, and so a host.
+    pub(crate) fn has_hosts(&self) -> bool {
+        self.person.as_ref().is_some_and(|person| person.sections.contains(&Section::Hosts))
     }
 
     /// Whether the page shows facts that change by themselves.

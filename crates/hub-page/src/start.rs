@@ -12,12 +12,19 @@ use crate::words::{self, Word};
 pub struct Start<'a> {
     /// Incidents that fire, in any order.
     pub incidents: &'a [IncidentView],
-    /// Hosts that request enrollment and are undecided.
-    pub requests: &'a [EnrollmentRequestView],
-    /// All hosts that were not let go, by name; at most [`HOSTS_SHOWN`].
+    /// Hosts that request enrollment and are undecided; none where the person may not see them.
+    pub requests: Option<&'a [EnrollmentRequestView]>,
+    /// The hosts; none where the person may not see them.
+    pub fleet: Option<Fleet<'a>>,
+}
+
+/// The hosts of the map.
+#[derive(Clone, Copy)]
+pub struct Fleet<'a> {
+    /// All that were not let go, by name; at most [`HOSTS_SHOWN`].
     pub hosts: &'a [HostView],
     /// Whether there are more hosts than that.
-    pub has_more_hosts: bool,
+    pub has_more: bool,
 }
 
 /// Hosts on the map at most.
@@ -57,7 +64,8 @@ struct StartPage<'a> {
     frame: &'a Frame,
     items: Vec<Item>,
     left_out: usize,
-    requests: Vec<(String, When, String)>,
+    requests: Option<Vec<(String, When, String)>>,
+    has_fleet: bool,
     counts: Vec<Count>,
     guests: u32,
     guests_running: u32,
@@ -75,16 +83,18 @@ pub fn render(frame: &Frame, start: &Start<'_>) -> Result<String, RenderError> {
     let request = |one: &EnrollmentRequestView| {
         (one.claimed_name.to_string(), frame.when(one.first_at), one.id.to_string())
     };
+    let Fleet { hosts, has_more } = start.fleet.unwrap_or(Fleet { hosts: &[], has_more: false });
     let page = StartPage {
         frame,
         items,
         left_out,
-        requests: start.requests.iter().map(request).collect(),
-        counts: counts(start.hosts),
-        guests: start.hosts.iter().map(|host| host.guests).sum(),
-        guests_running: start.hosts.iter().map(|host| host.guests_running).sum(),
-        tiles: start.hosts.iter().map(|host| tile(frame, host)).collect(),
-        has_more_hosts: start.has_more_hosts,
+        requests: start.requests.map(|requests| requests.iter().map(request).collect()),
+        has_fleet: start.fleet.is_some(),
+        counts: counts(hosts),
+        guests: hosts.iter().map(|host| host.guests).sum(),
+        guests_running: hosts.iter().map(|host| host.guests_running).sum(),
+        tiles: hosts.iter().map(|host| tile(frame, host)).collect(),
+        has_more_hosts: has_more,
     };
     page.render()
 }
@@ -137,6 +147,6 @@ fn counts(hosts: &[HostView]) -> Vec<Count> {
 impl StartPage<'_> {
     /// What to say where nothing is wrong; an empty list alone would also be the sign of a page that failed.
     fn is_calm(&self) -> bool {
-        self.items.is_empty() && self.requests.is_empty()
+        self.items.is_empty() && self.requests.as_ref().is_none_or(Vec::is_empty)
     }
 }

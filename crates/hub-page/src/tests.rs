@@ -3,11 +3,13 @@
 use holdfast_protocol::operator::{GuestOnHost, HostDetail, HostView, Role};
 use serde_json::{Value, json};
 
-use crate::frame::{Frame, Person, Section, Theme};
+use crate::frame::{Frame, Person, Section};
 use crate::{assets, events, guest, guests, host, hosts, problem, sign_in, start};
 
 /// A text that would do harm where it is not escaped.
 const HOSTILE: &str = "<script src=//evil.example></script>\" onclick=\"x' {{ 7*7 }}";
+
+const ALL: [Section; 4] = [Section::Start, Section::Hosts, Section::Guests, Section::Events];
 
 fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
@@ -16,8 +18,12 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
 fn frame() -> Frame {
     Frame {
         section: Section::Start,
-        person: Some(Person { name: "ada".parse().unwrap(), role: Role::Admin, csrf: "c0ffee".to_owned() }),
-        theme: Theme::System,
+        person: Some(Person {
+            name: "ada".parse().unwrap(),
+            role: Role::Admin,
+            csrf: "c0ffee".to_owned(),
+            sections: ALL.to_vec(),
+        }),
         hub_version: "0.1.0",
         now: "2026-11-21T03:00:00Z".parse().unwrap(),
     }
@@ -88,8 +94,8 @@ fn pages() -> Vec<(&'static str, String)> {
     let incidents = read::<Vec<_>>(json!([incident("warning", HOSTILE)]));
     let events_shown = read::<Vec<_>>(json!([event()]));
     let guests_shown = [on_host()];
-    let fleet =
-        start::Start { incidents: &incidents, requests: &[], hosts: &hosts_shown, has_more_hosts: true };
+    let fleet = start::Fleet { hosts: &hosts_shown, has_more: true };
+    let fleet = start::Start { incidents: &incidents, requests: Some(&[]), fleet: Some(fleet) };
     let list =
         hosts::Hosts { hosts: &hosts_shown, filter: HOSTILE, problem: Some(HOSTILE), next: Some(HOSTILE) };
     let all = guests::Guests { guests: &guests_shown, filter: HOSTILE, problem: None, next: Some(HOSTILE) };
@@ -160,18 +166,50 @@ fn files_are_found_by_the_names_that_pages_use() {
 #[test]
 fn a_calm_page_says_so_and_one_with_an_alert_does_not() {
     let frame = frame();
-    let calm = start::Start { incidents: &[], requests: &[], hosts: &[], has_more_hosts: false };
+    let calm = start::Start {
+        incidents: &[],
+        requests: Some(&[]),
+        fleet: Some(start::Fleet { hosts: &[], has_more: false }),
+    };
     let html = start::render(&frame, &calm).unwrap();
     assert!(html.contains("no host waits to be let in") && html.contains("holdfast host invite"));
     let incidents = read::<Vec<_>>(json!([incident("warning", "second"), incident("critical", "first")]));
     let shown = [view("box7", "offline"), view("box8", "never_seen")];
-    let html = start::render(&frame, &start::Start { incidents: &incidents, hosts: &shown, ..calm }).unwrap();
+    let html = start::render(
+        &frame,
+        &start::Start {
+            incidents: &incidents,
+            fleet: Some(start::Fleet { hosts: &shown, has_more: false }),
+            ..calm
+        },
+    )
+    .unwrap();
     assert!(!html.contains("no host waits"));
     for link in html.split("href=\"/hosts?filter=").skip(1) {
         let filter = link.split('"').next().unwrap();
         assert!(filter.parse::<holdfast_protocol::filter::HostFilter>().is_ok(), "{filter}");
     }
     assert!(html.find("first").unwrap() < html.find("second").unwrap(), "the more urgent comes first");
+}
+
+#[test]
+fn who_may_not_see_hosts_is_led_to_none() {
+    let mut frame = frame();
+    frame.person.as_mut().unwrap().sections = vec![Section::Start, Section::Guests];
+    let incidents = read::<Vec<_>>(json!([incident("warning", "first")]));
+    let own = start::Start { incidents: &incidents, requests: None, fleet: None };
+    let all = guests::Guests { guests: &[on_host()], filter: "", problem: None, next: None };
+    for html in [
+        start::render(&frame, &own).unwrap(),
+        start::render(&frame, &start::Start { incidents: &[], ..own }).unwrap(),
+        guests::render(&frame, &all).unwrap(),
+        guest::render(&frame, &on_host()).unwrap(),
+    ] {
+        let links: Vec<&str> =
+            html.split("href=\"/").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+        assert!(!links.iter().any(|link| *link == "hosts" || *link == "hosts/box7"), "{links:?}");
+        assert!(!html.contains("let in") && !html.contains("holdfast host"), "{html}");
+    }
 }
 
 #[test]

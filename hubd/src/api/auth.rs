@@ -115,7 +115,12 @@ pub(super) async fn authenticate(parts: &Parts, hub: &Hub) -> Result<Operator, A
         }
         None => operator_of_token(parts, hub).await?.ok_or_else(unknown)?,
     };
-    // From now on the connection is the operator's, and no stranger's crowd ends it.
+    own_connection(parts, &operator)?;
+    Ok(operator)
+}
+
+/// From now on the connection is the operator's, and no stranger's crowd ends it.
+pub(super) fn own_connection(parts: &Parts, operator: &Operator) -> Result<(), ApiError> {
     let visitor = parts.extensions.get::<AdmittedConnection>();
     if let Some(Err(_)) = visitor.map(|visitor| visitor.is_operator(operator.principal.name())) {
         return Err(ApiError::new(
@@ -123,7 +128,7 @@ pub(super) async fn authenticate(parts: &Parts, hub: &Hub) -> Result<Operator, A
             "this operator has as many connections as one may: close some, and ask again",
         ));
     }
-    Ok(operator)
+    Ok(())
 }
 
 /// The person or the machine of a bearer token; none without one that is good.

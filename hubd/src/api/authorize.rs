@@ -80,11 +80,19 @@ pub(super) async fn decide_read(
     operator: &Operator,
     parts: &mut Parts,
 ) -> Result<(), ApiError> {
-    match CALLERS.iter().find(|((of, verb), _)| *of == path && *verb == Method::GET.as_str()) {
-        Some((_, Caller::Operator(access))) => decide(hub, *access, operator, parts).await,
-        Some((_, Caller::Anyone | Caller::Agent | Caller::Session)) | None => {
-            Err(ApiError::not_found("page"))
-        }
+    match CALLERS.get(&(path, Method::GET.as_str())) {
+        Some(Caller::Operator(access)) => decide(hub, *access, operator, parts).await,
+        Some(Caller::Anyone | Caller::Agent | Caller::Session) | None => Err(ApiError::not_found("page")),
+    }
+}
+
+/// Whether a call that lists is answered to them, whole or narrowed to their scope.
+pub(super) fn may_list(operator: &Operator, path: &str) -> bool {
+    let Some(Caller::Operator(access)) = CALLERS.get(&(path, Method::GET.as_str())) else { return false };
+    let grant = &operator.grant;
+    match access.verdict(grant.role(), Reach::from(grant.scope()), Place::Inside) {
+        Verdict::Allowed | Verdict::Narrowed => true,
+        Verdict::Forbidden | Verdict::Hidden => false,
     }
 }
 

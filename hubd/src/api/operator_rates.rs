@@ -1,4 +1,4 @@
-//! How often operators may call, by token and by address.
+//! How often operators may call, by token or session and by address.
 //!
 //! In: the address and the token of a call, before anything is looked up. Out: leave, or the seconds to wait. A token that was
 //! refused, or never seen here, takes from a small bucket of its address: who tries tokens is slowed down, and an operator
@@ -19,6 +19,7 @@ use net::admission::Origin;
 use net::rate::{Rates, TooOften};
 use net::server::Refused;
 
+use super::sign_in::session_token;
 use super::{Hub, since_epoch};
 use crate::serve::AdmittedConnection;
 
@@ -99,7 +100,8 @@ impl OperatorRates {
     fn answered(&self, token: Option<TokenKey>, status: StatusCode) {
         let Some(token) = token else { return };
         let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
-        if status == StatusCode::UNAUTHORIZED {
+        // A page sends who is not signed in to the sign-in.
+        if status == StatusCode::UNAUTHORIZED || status.is_redirection() {
             good.remove(&token);
         } else if status.is_success() && !good.contains(&token) {
             // Those that call again are soon known again.
@@ -111,9 +113,12 @@ impl OperatorRates {
     }
 }
 
+/// The token of a call, or of its session where it has none.
 fn token(headers: &HeaderMap) -> Option<TokenKey> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (_, token) = value.split_once(' ')?;
+    let Some(value) = headers.get(header::AUTHORIZATION) else {
+        return session_token(headers).map(|token| *token.as_bytes());
+    };
+    let (_, token) = value.to_str().ok()?.split_once(' ')?;
     Some(*TokenHash::of(token.trim().as_bytes()).as_bytes())
 }
 

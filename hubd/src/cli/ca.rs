@@ -132,10 +132,14 @@ async fn finish(ca: &CaFolder, store: &SharedStore, leave: Leave) -> anyhow::Res
     let cas = ca.cas()?;
     let pin = cas.serving().pin();
     let former = cas.former().map(|former| former.to_string());
-    store
-        .keep_ca(pin.to_string(), former)
-        .await
-        .context("the files are changed, and the database could not be")?;
+    let kept = store.keep_ca(pin.to_string(), former).await;
+    let kept = kept.context("the files are changed, and the database could not be")?;
+    if kept != pin.to_string() {
+        bail!(
+            "the files are of the CA {pin}, and the database has {kept}, which is not the one before it: a hub will not \
+             start here. Restore folder and database of one time (`hubd restore`)"
+        );
+    }
     let left = if behind.is_empty() { "none".to_owned() } else { names(&behind) };
     let message = format!("the change of the hub's CA is finished: it is {pin}; hosts left behind: {left}");
     record(store, CaEventKind::Finished, message).await?;

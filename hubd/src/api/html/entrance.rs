@@ -6,23 +6,20 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
-use holdfast_protocol::code::ErrorCode;
 use hub_page::frame::Section;
 use hub_page::sign_in as page_of_sign_in;
 use net::server::Ids;
-use serde_json::json;
 
-use super::answer::{page, status, to};
+use super::answer::{page, problem, status, to};
 use super::form::Fields;
-use super::person::{stranger, theme};
+use super::person::{checked, stranger};
 use crate::api::Hub;
 use crate::api::auth::From as Visitor;
 use crate::api::problem::ApiError;
-use crate::api::sign_in::{self, caller_of_cookie};
+use crate::api::sign_in;
 
-pub(super) async fn form(State(hub): State<Arc<Hub>>, headers: HeaderMap) -> Response {
-    let frame = stranger(&hub, Section::Other, theme(&headers));
-    page(StatusCode::OK, page_of_sign_in::render(&frame, None))
+pub(super) async fn form(State(hub): State<Arc<Hub>>) -> Response {
+    page(StatusCode::OK, page_of_sign_in::render(&stranger(&hub, Section::Other), None))
 }
 
 pub(super) async fn sign_in(
@@ -33,15 +30,10 @@ pub(super) async fn sign_in(
     body: Body,
 ) -> Response {
     let signed_in = async {
-        let fields = Fields::read(body).await?;
-        let mut request =
-            json!({ "name": fields.required("name")?, "password": fields.required("password")? });
-        if let (Some(code), Some(request)) = (fields.optional("code"), request.as_object_mut()) {
-            request.insert("code".to_owned(), code.into());
-        }
-        sign_in::login(State(Arc::clone(&hub)), visitor, ids, headers.clone(), as_body(&request)).await
+        let body = Fields::read(body).await?.body_of(&["name", "password", "code"])?;
+        sign_in::login(State(Arc::clone(&hub)), visitor, ids, headers, body).await
     };
-    entered(&hub, &headers, signed_in.await)
+    entered(&hub, signed_in.await)
 }
 
 pub(super) async fn by_link(
@@ -52,33 +44,29 @@ pub(super) async fn by_link(
     body: Body,
 ) -> Response {
     let signed_in = async {
-        let fields = Fields::read(body).await?;
-        let request = json!({ "token": fields.required("token")? });
-        sign_in::redeem(State(Arc::clone(&hub)), visitor, ids, headers.clone(), as_body(&request)).await
+        let body = Fields::read(body).await?.body_of(&["token"])?;
+        sign_in::redeem(State(Arc::clone(&hub)), visitor, ids, headers, body).await
     };
-    entered(&hub, &headers, signed_in.await)
-}
-
-/// The body that the call of `/v1` would have had.
-pub(super) fn as_body(request: &serde_json::Value) -> Body {
-    Body::from(request.to_string())
+    entered(&hub, signed_in.await)
 }
 
 /// Takes the cookie of a sign-in along to the first page, or shows the form again.
-fn entered(hub: &Hub, headers: &HeaderMap, signed_in: Result<Response, ApiError>) -> Response {
+fn entered(hub: &Hub, signed_in: Result<Response, ApiError>) -> Response {
     match signed_in {
-        Ok(answer) => {
-            let mut response = to("/");
-            let cookies = answer.headers().get_all(header::SET_COOKIE).iter().cloned();
-            response.headers_mut().extend(cookies.map(|cookie| (header::SET_COOKIE, cookie)));
-            response
-        }
+        Ok(answer) => with_cookies(to("/"), &answer),
         Err(error) => {
             let (code, message) = error.shown();
-            let frame = stranger(hub, Section::Other, theme(headers));
+            let frame = stranger(hub, Section::Other);
             page(status(code), page_of_sign_in::render(&frame, Some(&message)))
         }
     }
+}
+
+/// What the call of `/v1` set is set by the page.
+fn with_cookies(mut page: Response, answer: &Response) -> Response {
+    let cookies = answer.headers().get_all(header::SET_COOKIE).iter().cloned();
+    page.headers_mut().extend(cookies.map(|cookie| (header::SET_COOKIE, cookie)));
+    page
 }
 
 pub(super) async fn sign_out(
@@ -88,17 +76,12 @@ pub(super) async fn sign_out(
     body: Body,
 ) -> Response {
     let signed_out = async {
-        let fields = Fields::read(body).await?;
-        let caller = caller_of_cookie(&headers, &hub).await?;
-        let caller = caller
-            .ok_or_else(|| ApiError::new(ErrorCode::Unauthenticated, "this session has ended already"))?;
-        caller.check(&hub, fields.required("csrf")?)?;
-        sign_in::logout(State(Arc::clone(&hub)), caller, ids).await
+        let Some((caller, _)) = checked(&hub, &headers, body).await? else { return Ok(to("/sign-in")) };
+        let answer = sign_in::logout(State(Arc::clone(&hub)), caller, ids).await?;
+        Ok(with_cookies(to("/sign-in"), &answer))
     };
-    let mut response = to("/sign-in");
-    if let Ok(answer) = signed_out.await {
-        let cookies = answer.headers().get_all(header::SET_COOKIE).iter().cloned();
-        response.headers_mut().extend(cookies.map(|cookie| (header::SET_COOKIE, cookie)));
+    match signed_out.await {
+        Ok(page) => page,
+        Err(error) => problem(&stranger(&hub, Section::Other), error),
     }
-    response
 }

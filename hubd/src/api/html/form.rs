@@ -1,8 +1,10 @@
 //! The body of a form, with values that are wiped.
 
+use std::collections::BTreeMap;
+
 use axum::body::Body;
 use holdfast_protocol::code::ErrorCode;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::api::body;
 use crate::api::problem::ApiError;
@@ -16,9 +18,14 @@ pub(super) struct Fields(Vec<(String, Zeroizing<String>)>);
 impl Fields {
     /// Reads a body of `application/x-www-form-urlencoded`.
     pub(super) async fn read(body: Body) -> Result<Self, ApiError> {
-        let bytes = Zeroizing::new(body::read("the form", body, FORM_MAX).await?.to_vec());
+        let bytes = body::read("the form", body, FORM_MAX).await?;
         let pairs = url::form_urlencoded::parse(&bytes);
-        Ok(Self(pairs.map(|(name, value)| (name.into_owned(), Zeroizing::new(value.into_owned()))).collect()))
+        let fields = pairs.map(|(name, value)| (name.into_owned(), Zeroizing::new(value.into_owned())));
+        let fields = Self(fields.collect());
+        if let Ok(mut bytes) = bytes.try_into_mut() {
+            bytes.as_mut().zeroize();
+        }
+        Ok(fields)
     }
 
     /// A field that may be left out; an empty one was.
@@ -35,5 +42,12 @@ impl Fields {
             ApiError::new(ErrorCode::Missing, format!("the field {name} is empty, and nothing was changed"))
         };
         self.optional(name).ok_or_else(missing)
+    }
+
+    /// The named fields that have a value, as the body that the call of `/v1` would have had. Who reads it wipes it.
+    pub(super) fn body_of(&self, names: &[&'static str]) -> Result<Body, ApiError> {
+        let named = names.iter().filter_map(|name| Some((*name, self.optional(name)?)));
+        let json = serde_json::to_vec(&named.collect::<BTreeMap<_, _>>());
+        json.map(Body::from).map_err(|error| ApiError::internal(format!("a form is no JSON: {error}")))
     }
 }

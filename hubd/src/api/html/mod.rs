@@ -1,7 +1,7 @@
 //! The hub's pages: requests of browsers, answered with HTML.
 //!
 //! In: a request with the cookie of a session. Out: a page of `hub-page`. Each page stands for a call of `/v1`, whose path is
-//! the same behind `/v1`: whoever may make the call may see the page, and the page is made from the call's own answer.
+//! the same behind `/v1` (`/` stands for `/v1/alerts`): whoever may make the call may see the page, and the page is made from the call's own answer.
 //! Deliberately absent: rules of access and queries of its own.
 //!
 //! | module | pages |
@@ -10,6 +10,7 @@
 //! | [`entrance`] | `/sign-in…`, `/sign-out` |
 //! | [`account`] | `/account…` |
 //! | [`person`] | who looks at a page |
+//! | [`form`] | what a form sent |
 //! | [`answer`] | headers of a page, and errors as pages |
 
 mod account;
@@ -26,7 +27,6 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
-
 use net::server::as_it_is;
 
 use super::Hub;

@@ -7,7 +7,9 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::filter::FilterError;
-use holdfast_protocol::operator::{EnrollmentRequestState, GuestOnHost, HostState, Page, Role};
+use holdfast_protocol::operator::{
+    EnrollmentRequestState, EnrollmentRequestView, GuestOnHost, HostState, Page,
+};
 use hub_page::frame::{Frame, Section};
 use hub_page::{
     events as events_page, guest as guest_page, guests as guests_page, host as host_page,
@@ -15,17 +17,16 @@ use hub_page::{
 };
 use net::server::Answer;
 
-use super::answer::{page, problem};
+use super::answer::{self, page, problem};
 use super::person::Person;
+use crate::api::authorize::may_list;
 use crate::api::page::CheckedQuery;
 use crate::api::problem::ApiError;
 use crate::api::{Hub, alerts, events as events_call, guests as guests_call, hosts as hosts_call};
+use crate::store::PAGE_MAX;
 
 /// Guests on a page: as many as a person scrolls through.
 const ROWS: u32 = 300;
-
-/// Requests of hosts that are looked at for the first page.
-const REQUESTS: u32 = 100;
 
 /// What a list was asked for. A filter is kept as text, so that a bad one can be shown again.
 #[derive(Default)]
@@ -59,10 +60,13 @@ fn filter_of<F: std::str::FromStr<Err = FilterError>>(text: &str) -> Result<Opti
 }
 
 /// A list, or why it cannot be shown as it was asked for.
-fn list<T>(answer: Result<Answer<Page<T>>, ApiError>) -> (Page<T>, Option<String>) {
+fn list<T>(answer: Result<Answer<Page<T>>, ApiError>) -> (StatusCode, Page<T>, Option<String>) {
     match answer {
-        Ok(Answer(_, page)) => (page, None),
-        Err(error) => (Page { items: Vec::new(), next: None }, Some(error.shown().1)),
+        Ok(Answer(status, page)) => (status, page, None),
+        Err(error) => {
+            let (code, message) = error.shown();
+            (answer::status(code), Page { items: Vec::new(), next: None }, Some(message))
+        }
     }
 }
 
@@ -77,23 +81,42 @@ pub(super) async fn start(State(hub): State<Arc<Hub>>, person: Person) -> Respon
 async fn start_of(hub: &Arc<Hub>, person: &Person, frame: &Frame) -> Result<Response, ApiError> {
     let state = || State(Arc::clone(hub));
     let Answer(_, incidents) = alerts::firing(state(), person.operator.clone()).await?;
-    let query = hosts_call::HostQuery { limit: Some(start_page::HOSTS_SHOWN), ..Default::default() };
-    let Answer(_, mut hosts) =
-        hosts_call::list(state(), person.operator.clone(), CheckedQuery(query)).await?;
-    hosts.items.retain(|host| host.state != HostState::Revoked);
-    // Who may not let a host in is not shown who asks.
-    let may_admit =
-        person.operator.grant.role() >= Role::Operator && person.operator.grant.scope().is_everything();
-    let requests = if may_admit { hub.store.enrollment_requests(None, REQUESTS).await? } else { Vec::new() };
-    let requests: Vec<_> =
-        requests.into_iter().filter(|one| one.state == EnrollmentRequestState::Pending).collect();
+    let hosts = if may_list(&person.operator, "/v1/hosts") {
+        let query = hosts_call::HostQuery { limit: Some(start_page::HOSTS_SHOWN), ..Default::default() };
+        let answer = hosts_call::list(state(), person.operator.clone(), CheckedQuery(query)).await?;
+        let Answer(_, mut hosts) = answer;
+        hosts.items.retain(|host| host.state != HostState::Revoked);
+        Some(hosts)
+    } else {
+        None
+    };
+    let requests = if may_list(&person.operator, "/v1/enrollment-requests") {
+        Some(undecided(hub).await?)
+    } else {
+        None
+    };
     let shown = start_page::Start {
         incidents: &incidents.items,
-        requests: &requests,
-        hosts: &hosts.items,
-        has_more_hosts: hosts.next.is_some(),
+        requests: requests.as_deref(),
+        fleet: hosts
+            .as_ref()
+            .map(|hosts| start_page::Fleet { hosts: &hosts.items, has_more: hosts.next.is_some() }),
     };
     Ok(page(StatusCode::OK, start_page::render(frame, &shown)))
+}
+
+/// Requests for enrollment that nobody decided, the oldest first, a page of them at most.
+async fn undecided(hub: &Hub) -> Result<Vec<EnrollmentRequestView>, ApiError> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let batch = hub.store.enrollment_requests(after, PAGE_MAX).await?;
+        let is_last = batch.len() < PAGE_MAX as usize;
+        after = batch.last().map(|last| (last.first_at, last.id));
+        found.extend(batch.into_iter().filter(|one| one.state == EnrollmentRequestState::Pending));
+        if is_last || found.len() >= PAGE_MAX as usize {
+            return Ok(found);
+        }
+    }
 }
 
 pub(super) async fn hosts(
@@ -110,8 +133,7 @@ pub(super) async fn hosts(
         }
         Err(error) => Err(error),
     };
-    let (found, bad) = list(answer);
-    let status = if bad.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+    let (status, found, bad) = list(answer);
     let shown = hosts_page::Hosts {
         hosts: &found.items,
         filter: &query.filter,
@@ -136,8 +158,7 @@ pub(super) async fn guests(
         }
         Err(error) => Err(error),
     };
-    let (found, bad) = list(answer);
-    let status = if bad.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+    let (status, found, bad) = list(answer);
     let shown = guests_page::Guests {
         guests: &found.items,
         filter: &query.filter,

@@ -21,7 +21,7 @@ pub(super) fn token_text(random: &str) -> Secret {
 }
 
 /// The session that a request names. One that names two is a forgery of a neighbour, and names none.
-pub(super) fn session(headers: &HeaderMap) -> Option<TokenHash> {
+pub(in crate::api) fn session(headers: &HeaderMap) -> Option<TokenHash> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut named = lines.flat_map(|line| line.split(';')).filter_map(|pair| {
         let (name, value) = pair.trim().split_once('=')?;
