@@ -49,6 +49,11 @@ impl Fleet {
         writer.join().map_err(|_| anyhow!("the writer panicked"))?;
         Ok(Self { members })
     }
+
+    /// Fleets of so many hosts each: one for each round, since the hub bounds what a host reports within a minute.
+    pub fn split(self, hosts: usize) -> Vec<Self> {
+        self.members.chunks(hosts.max(1)).map(|members| Self { members: members.to_vec() }).collect()
+    }
 }
 
 async fn member(

@@ -57,7 +57,7 @@ struct Arguments {
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// How long each time.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 2)]
     seconds: u64,
     /// Connections, each of a host of its own, each with one request under way.
     #[arg(long, default_value_t = 64)]
@@ -97,6 +97,9 @@ enum Role {
     Move(moved_hub::Arguments),
 }
 
+/// Before each round, a part of its time is run without being measured.
+const WARM: u32 = 10;
+
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -121,26 +124,32 @@ fn main() -> anyhow::Result<()> {
 
 async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
-    let fleet = Fleet::enrol(folder.path(), arguments.connections).await?;
+    let fleet = Fleet::enrol(folder.path(), arguments.connections * arguments.rounds * 2).await?;
     let echo = Server::start("echo", folder.path()).await?;
     let hub = Server::start("hub", folder.path()).await?;
     let time = Duration::from_secs(arguments.seconds);
-    let mut load = load::Load::new(fleet);
-    // Full reports first: changes need something to be laid over. And everybody is warm then.
-    load.run(&echo, Kind::Changed, time / 2).await?;
-    load.run(&hub, Kind::Full, time / 2).await?;
-    let mut figures = Figures::default();
-    for _ in 0..arguments.rounds {
-        figures.add(Round {
-            changed: Pair {
-                echo: load.run(&echo, Kind::Changed, time).await.context("changed reports echoed")?,
-                hub: load.run(&hub, Kind::Changed, time).await.context("changed reports")?,
-            },
-            unchanged: Pair {
-                echo: load.run(&echo, Kind::Unchanged, time).await.context("unchanged reports echoed")?,
-                hub: load.run(&hub, Kind::Unchanged, time).await.context("unchanged reports")?,
-            },
-        });
+    let (mut figures, mut fleets) = (Figures::default(), fleet.split(arguments.connections));
+    while let (Some(changing), Some(resting)) = (fleets.pop(), fleets.pop()) {
+        let changed = measure_kind(Kind::Changed, changing, &echo, &hub, time).await?;
+        let unchanged = measure_kind(Kind::Unchanged, resting, &echo, &hub, time).await?;
+        figures.add(Round { changed, unchanged });
     }
     figures.print(arguments.connections)
+}
+
+async fn measure_kind(
+    kind: Kind,
+    fleet: Fleet,
+    echo: &Server,
+    hub: &Server,
+    time: Duration,
+) -> anyhow::Result<Pair> {
+    let mut load = load::Load::new(fleet);
+    // Full reports first: changes need something to be laid over. And everybody is warm then.
+    load.run(echo, Kind::Changed, time / WARM).await?;
+    load.run(hub, Kind::Full, time / WARM).await?;
+    Ok(Pair {
+        echo: load.run(echo, kind, time).await.with_context(|| format!("{kind:?} reports, echoed"))?,
+        hub: load.run(hub, kind, time).await.with_context(|| format!("{kind:?} reports"))?,
+    })
 }

@@ -7,26 +7,26 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::Arguments;
 use crate::etcd::Etcd;
 use crate::figures::{self, Figure, Sample};
 use crate::fleet::Fleet;
 use crate::load::{Kind, Load};
 use crate::server::Server;
+use crate::{Arguments, WARM};
 
 pub async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     // Before the hosts are enrolled: a machine may lack it.
     let etcd = Etcd::start(folder.path()).await?;
-    let fleet = Fleet::enrol(folder.path(), arguments.connections).await?;
+    let fleet = Fleet::enrol(folder.path(), arguments.connections * arguments.rounds).await?;
     let hub = Server::start("hub", folder.path()).await?;
     let time = Duration::from_secs(arguments.seconds);
-    let mut load = Load::new(fleet);
-    // Full reports first: changes need something to be laid over. And both are warm then.
-    load.run(&hub, Kind::Full, time / 2).await?;
-    etcd.run(arguments.connections, time / 2).await?;
     let mut pairs = Vec::new();
-    for _ in 0..arguments.rounds {
+    for fleet in fleet.split(arguments.connections) {
+        let mut load = Load::new(fleet);
+        // Full reports first: changes need something to be laid over. And both are warm then.
+        load.run(&hub, Kind::Full, time / WARM).await?;
+        etcd.run(arguments.connections, time / WARM).await?;
         pairs.push((
             load.run(&hub, Kind::Changed, time).await.context("changed reports")?,
             etcd.run(arguments.connections, time).await.context("puts")?,
