@@ -735,3 +735,7 @@ CREATE TABLE sessions (
 );
 
 CREATE INDEX sessions_of_operator ON sessions (operator, made_at);
+
+-- Hosts with announced maintenance. Mostly there is none, and a check-in is cheap where that is one look.
+CREATE INDEX alert_scopes_maintained ON alert_scopes (decode(replace(scope, '-', ''), 'hex'))
+    WHERE scope <> 'hub' AND jsonb_array_length(stored_json(body) -> 'maintenance') > 0;

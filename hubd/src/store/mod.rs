@@ -16,6 +16,7 @@ mod audit_heads;
 mod bounds;
 mod certificates;
 mod checkin;
+mod checkin_changes;
 mod checkin_request;
 mod customers;
 mod desired;
@@ -78,6 +79,7 @@ pub use bounds::{
 };
 pub use certificates::CertificateRecord;
 pub use checkin::{CheckinReply, Checkins, Update};
+pub(crate) use checkin_changes::{CheckinChanges, HostFacts, checkin_changes};
 pub use checkin_request::{Checkin, SectionTexts};
 pub use customers::{CUSTOMERS_MAX, CustomerError, CustomerUse, Customers};
 pub use desired::{DesiredDocuments, Put, PutDone};
