@@ -14,7 +14,7 @@ use super::authenticated_host::AuthenticatedHost;
 use super::columns::{Id, Number, Text, Time};
 use super::events::emit;
 use super::jobs;
-use super::reports::Kept;
+use super::reports::ReportOutcome;
 use super::sql::{self, Connection, Error, OptionalExtension as _, Row, params};
 use super::writer::Tx;
 use super::{Postgres, alerts, audit_heads, work_orders};
@@ -121,8 +121,8 @@ impl Checkins for Postgres {
             return Ok(Ok(reply));
         }
         let checkin = match self.keep_report(checkin).await? {
-            Kept::Answer(reply) => return Ok(Ok(*reply)),
-            Kept::Not(checkin) => *checkin,
+            ReportOutcome::Answered(reply) => return Ok(Ok(*reply)),
+            ReportOutcome::ForWriter(checkin) => *checkin,
         };
         let context = self.alerts.clone();
         let kept = self.write("keep a check-in", move |tx| {

@@ -37,14 +37,13 @@ const BATCH_BYTES_MAX: usize = 4 << 20;
 /// A check-in on its way, with who waits for the outcome.
 pub(super) struct Report {
     checkin: Checkin,
-    reply: oneshot::Sender<Kept>,
+    reply: oneshot::Sender<ReportOutcome>,
 }
 
 /// What became of a check-in.
-pub(super) enum Kept {
-    Answer(Box<CheckinReply>),
-    /// It is for the writer.
-    Not(Box<Checkin>),
+pub(super) enum ReportOutcome {
+    Answered(Box<CheckinReply>),
+    ForWriter(Box<Checkin>),
 }
 
 /// Whether all that a check-in says is of its host's own rows, as far as the check-in shows it.
@@ -59,9 +58,9 @@ fn is_of_own_rows(checkin: &Checkin) -> bool {
 
 impl Postgres {
     /// The answer to a check-in whose news concern its host's own rows, once it is kept.
-    pub(super) async fn keep_report(&self, checkin: Checkin) -> Result<Kept, StoreError> {
+    pub(super) async fn keep_report(&self, checkin: Checkin) -> Result<ReportOutcome, StoreError> {
         if !is_of_own_rows(&checkin) {
-            return Ok(Kept::Not(Box::new(checkin)));
+            return Ok(ReportOutcome::ForWriter(Box::new(checkin)));
         }
         let (reply, outcome) = oneshot::channel();
         // A timer is only set where the queue is full.
@@ -131,8 +130,8 @@ fn keep(server: &Server, session: &mut Option<Connection>, batch: Vec<Report>) {
     }
     for (Report { checkin, reply }, answer) in batch.into_iter().zip(answers) {
         let outcome = match answer {
-            Some(answer) => Kept::Answer(Box::new(answer)),
-            None => Kept::Not(Box::new(checkin)),
+            Some(answer) => ReportOutcome::Answered(Box::new(answer)),
+            None => ReportOutcome::ForWriter(Box::new(checkin)),
         };
         // Who asked may be gone; what is kept stays kept.
         drop(reply.send(outcome));

@@ -1,4 +1,4 @@
-//! What was decided for the hosts of a batch, written by one statement for each table.
+//! Statements that write a batch of check-ins.
 
 use std::collections::HashSet;
 
