@@ -32,6 +32,7 @@ pub mod snapshot;
 pub mod storage_admin;
 pub mod task;
 pub mod task_result;
+pub mod tokens;
 pub mod transport;
 pub mod undo;
 pub mod unprotect_proof;
