@@ -1,4 +1,6 @@
-//! Tests of the renewal of tokens: cut off at each write, refused by the agent, and without an agent.
+//! Tests of the renewal of tokens.
+//!
+//! It is cut off at each write, refused by the agent, and run without an agent.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
