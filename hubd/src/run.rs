@@ -35,6 +35,7 @@ use crate::sqlite::{OpenError, Sqlite};
 use crate::store::{HolderId, SharedStore, StoreError, WriterThread};
 use crate::task::alerts::AlertTimer;
 use crate::task::certificates::CertificateWatch;
+use crate::task::customer_contact::ContactRoute;
 use crate::task::delivery::{Deliveries, ReceiverSet};
 use crate::task::escrow_notice::{NoticeSettings, Notifier};
 use crate::task::http_post::{WebhookError, WebhookSettings};
@@ -316,10 +317,6 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     }
     let reached = start.escrow_notice.reached();
     let clock = Arc::clone(&start.clock);
-    let queue = (store.clone(), leases.lease());
-    let notifier = Notifier::new(start.escrow_notice, Arc::clone(&provider), queue, clock)?;
-    tasks.spawn(notifier.run(stopped.clone()));
-    let clock = Arc::clone(&start.clock);
     tasks.spawn(deadman::run(store.clone(), leases.lease(), alerts.clone(), clock, stopped.clone()));
     tasks.spawn(rollouts::run(store.clone(), leases.lease(), Arc::clone(&start.clock), stopped.clone()));
     tasks.spawn(work_orders::run(store.clone(), leases.lease(), Arc::clone(&start.clock), stopped.clone()));
@@ -335,6 +332,11 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     let set = ReceiverSet::new(start.alerts.receivers, start.alerts.reach).with_files(start.alerts.files);
     let (configured, receivers) = watch::channel(set.configured(start.clock.now()));
     let (channels, set) = watch::channel(set);
+    let contacts =
+        ContactRoute { set: set.clone(), mail: start.escrow_notice.mail.clone(), hub: hub.clone() };
+    let (queue, clock) = ((store.clone(), leases.lease()), Arc::clone(&start.clock));
+    let notifier = Notifier::new(start.escrow_notice, Arc::clone(&provider), queue, clock, contacts)?;
+    tasks.spawn(notifier.run(stopped.clone()));
     let deliveries = Deliveries::new(set, (store.clone(), leases.lease()), Arc::clone(&start.clock), hub);
     tasks.spawn(deliveries.run(stopped.clone()));
     let (clock, alerts_context) = (Arc::clone(&start.clock), alerts.clone());

@@ -36,7 +36,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use ::alerts::Rules;
-use holdfast_protocol::id::CustomerId;
+use holdfast_protocol::alert::ReceiverKind;
+use holdfast_protocol::id::{CustomerId, ReceiverName};
 use notify::EgressPolicy;
 use reqwest::Url;
 use serde::Deserialize;
@@ -51,6 +52,7 @@ use self::webhook::{SECRET_CHARS_MIN, WebhookFile, webhook};
 use crate::api::SettingsFiles;
 use crate::artifacts::{ArtifactLimits, DISK_RESERVE_BYTES};
 use crate::domain::sign_in::SignInRules;
+use crate::task::delivery::Receiver;
 use crate::task::escrow_notice::NoticeSettings;
 use crate::task::http_post::WebhookSettings;
 use crate::task::state_snapshots::{SnapshotSchedule, SnapshotSettings};
@@ -136,6 +138,8 @@ struct HubFile {
     webhook: Option<WebhookFile>,
     #[serde(default)]
     escrow_notice: Vec<NoticeFile>,
+    /// The receiver of kind smtp by whose server customers get mail about jobs.
+    customer_mail: Option<ReceiverName>,
     /// The rules of alerts.
     alerts: Option<Rules>,
     #[serde(default)]
@@ -199,6 +203,9 @@ pub enum SettingsError {
     /// Two addresses for one.
     #[error("[[escrow_notice]] names {who} twice: keep one of the two")]
     NoticeTwice { who: String },
+    /// Mail that no server takes.
+    #[error("customer_mail names {name}, which is no [[receiver]] of kind smtp: name one that is")]
+    CustomerMail { name: ReceiverName },
     /// Rules, receivers or the watcher.
     #[error(transparent)]
     Alerts(#[from] AlertSettingsError),
@@ -250,21 +257,24 @@ impl Settings {
         if snapshot_mib_max == 0 {
             return Err(SettingsError::SnapshotSize);
         }
+        let alerts = AlertsFile {
+            rules: file.alerts,
+            receivers: file.receiver,
+            reach: file.deliver_to,
+            watcher: file.watcher,
+            backup: file.backup,
+            files,
+        }
+        .load(given.credentials.as_deref())?;
+        let mut escrow_notice = notices(file.escrow_notice)?;
+        escrow_notice.mail = file.customer_mail.map(|name| customer_mail(name, &alerts)).transpose()?;
         Ok(Self {
             dir: given.dir,
             listen: listen.unwrap_or_else(usual_listen),
             public_url: given.public_url.or(from_file),
             webhook: file.webhook.map(webhook).transpose()?,
-            escrow_notice: notices(file.escrow_notice)?,
-            alerts: AlertsFile {
-                rules: file.alerts,
-                receivers: file.receiver,
-                reach: file.deliver_to,
-                watcher: file.watcher,
-                backup: file.backup,
-                files,
-            }
-            .load(given.credentials.as_deref())?,
+            escrow_notice,
+            alerts,
             connections_max,
             usage_bytes_max: u64::from(usage_gib_max) << 30,
             artifacts: ArtifactLimits {
@@ -331,6 +341,13 @@ fn read_file(path: &Path) -> Result<HubFile, SettingsError> {
 
 fn read(path: &Path) -> Result<String, SettingsError> {
     std::fs::read_to_string(path).map_err(|source| SettingsError::Read { path: path.to_owned(), source })
+}
+
+/// A receiver whose server takes mail to customers.
+fn customer_mail(name: ReceiverName, alerts: &AlertSettings) -> Result<ReceiverName, SettingsError> {
+    let is_mail =
+        |receiver: &Receiver| receiver.name == name && receiver.channel.kind() == ReceiverKind::Smtp;
+    if alerts.receivers.iter().any(is_mail) { Ok(name) } else { Err(SettingsError::CustomerMail { name }) }
 }
 
 fn notices(files: Vec<NoticeFile>) -> Result<NoticeSettings, SettingsError> {

@@ -6,6 +6,7 @@ pub mod alert_calls;
 pub mod approval_calls;
 pub mod calls;
 pub mod customer_calls;
+pub mod hub_wide;
 pub mod login_calls;
 pub mod openapi;
 pub mod order_calls;

@@ -69,6 +69,7 @@ pub mod filter;
 pub mod generation;
 pub mod golden;
 pub mod golden_builds;
+pub mod grant_change;
 pub mod guest_audit;
 pub mod host_label;
 pub mod host_maintenance;

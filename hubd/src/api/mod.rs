@@ -28,6 +28,7 @@ mod enrollment_requests;
 mod escrow;
 mod events;
 mod file_body;
+mod grants;
 mod guest_audit;
 mod guest_jobs;
 mod guests;
@@ -284,6 +285,8 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/enrollment-requests/{id}/approve", post(enrollment_requests::approve))
         .route("/v1/enrollment-requests/{id}/refuse", post(enrollment_requests::refuse))
         .route("/v1/operators", get(operators::list).post(operators::make))
+        .route("/v1/operators/{name}", grants::one())
+        .route("/v1/operators/{name}/grant", grants::grant())
         .route("/v1/operators/{name}/revoke", post(operators::revoke))
         .route("/v1/releases", get(releases::list))
         .route("/v1/releases/{version}", put(releases::put).delete(releases::delete))

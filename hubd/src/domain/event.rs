@@ -129,6 +129,8 @@ kinds! {
     NoticeSent = "notice_sent"
     /// An operator was made.
     OperatorAdded = "operator_added"
+    /// A person got another role or scope.
+    OperatorChanged = "operator_changed"
     /// An operator was removed.
     OperatorRevoked = "operator_revoked"
     /// Somebody made a token for a machine.

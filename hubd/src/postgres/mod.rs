@@ -33,6 +33,7 @@ mod escrow_notices;
 mod events;
 mod fence;
 mod follower;
+mod grants;
 mod guest_audit;
 mod guest_jobs;
 mod host_certificates;

@@ -35,7 +35,7 @@ struct Revocation<'a> {
     actor: Option<&'a OperatorName>,
 }
 
-fn one(connection: &Connection, name: &OperatorName) -> sql::Result<Option<OperatorRecord>> {
+pub(super) fn one(connection: &Connection, name: &OperatorName) -> sql::Result<Option<OperatorRecord>> {
     let sql =
         "SELECT name, role, scope, revoked_at, (SELECT max(expires_at) FROM tokens WHERE operator = name) AS expires_at
                FROM operators WHERE name = $1";

@@ -27,6 +27,7 @@ mod escrow;
 mod escrow_notices;
 mod events;
 mod fence;
+mod grants;
 mod guest_audit;
 mod guest_jobs;
 mod host_certificates;

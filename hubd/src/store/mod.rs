@@ -24,6 +24,7 @@ mod enrollment_requests;
 mod escrow;
 mod escrow_notices;
 mod events;
+mod grants;
 mod guest_audit;
 mod guest_jobs;
 mod host_certificates;
@@ -86,8 +87,12 @@ pub use enrollment_requests::{
     Approval, EnrollmentReply, EnrollmentRequestError, EnrollmentRequests, NewEnrollmentRequest,
 };
 pub use escrow::{EscrowCaller, EscrowError, EscrowSelector, Escrows};
-pub use escrow_notices::{EscrowNotices, NoticeEnd, NoticeSubject, OutgoingNotice, ended_event};
+pub use escrow_notices::{
+    EscrowNotices, JOB_NOTICES_MAX, JOB_NOTICES_WITHIN, NoticeEnd, NoticeSubject, OutgoingNotice,
+    ended_event, too_many_notices,
+};
 pub use events::{EventFilter, Events};
+pub use grants::{GrantChange, GrantChangeError, Grants};
 pub use guest_audit::{AuditDelivery, GuestAudits, RECORDS_PER_GUEST, RECORDS_PER_HOST};
 pub use guest_jobs::{GuestJobs, OBJECTIONS_MAX, ObjectionError};
 pub use host_certificates::{CaEvent, CaEventKind, HostCertificate, HostCertificates};
@@ -159,6 +164,7 @@ pub trait Store:
     + DesiredDocuments
     + EnrollmentRequests
     + EscrowNotices
+    + Grants
     + Escrows
     + Events
     + GuestAudits

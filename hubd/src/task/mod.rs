@@ -3,6 +3,7 @@
 pub mod alerts;
 pub mod certificates;
 pub mod changes;
+pub mod customer_contact;
 pub mod database_check;
 pub mod deadman;
 pub mod delivery;

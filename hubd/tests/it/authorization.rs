@@ -9,18 +9,22 @@ use holdfast_protocol::customer::{CustomerFields, CustomerView, NewCustomer};
 use holdfast_protocol::host_label::LabelChange;
 use holdfast_protocol::hub::calls;
 use holdfast_protocol::hub::calls::Caller;
-use holdfast_protocol::id::{GuestUid, JobId};
+use holdfast_protocol::id::{CorrelationId, GuestUid, JobId};
 use holdfast_protocol::job::{JobReport, JobState, Verb};
 use holdfast_protocol::machine_token::{TokenMade, TokenRequest};
 use holdfast_protocol::operator::{HostView, JobSubmit, JobView, Page, Role};
+use holdfast_protocol::release::rollout::RolloutView;
 use holdfast_protocol::report::Sections;
 use hubd::clock::Clock as _;
+use hubd::store::{By, NewSilence};
+use jiff::{SignedDuration, Timestamp};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::operators::person;
+use crate::releases::{program, release};
 use crate::world::{Client, Host, MANY_CALLS, Options, World, until};
 
 const PAGE: &str = include_str!("../../../docs/authorization.md");
@@ -79,6 +83,8 @@ struct Side {
     customer: &'static str,
     job: JobId,
     alert: String,
+    silence: String,
+    rollout: u32,
 }
 
 fn job_report(job: JobId, blob: &str, guest: GuestUid) -> JobReport {
@@ -96,6 +102,10 @@ fn job_report(job: JobId, blob: &str, guest: GuestUid) -> JobReport {
         problem: None,
         correlation_id: None,
     }
+}
+
+fn by(at: Timestamp) -> By {
+    By { operator: "eve".parse().unwrap(), correlation: CorrelationId::new(Uuid::nil()), at, claim: None }
 }
 
 /// A host with a guest of a customer, an alert about the guest and a job for it.
@@ -134,7 +144,22 @@ async fn side(world: &World, number: u128, host: &'static str, customer: &'stati
     let alerts: Page<IncidentView> =
         admin.get(&format!("/v1/alerts?filter=all&host={host}")).await.data(StatusCode::OK);
     let alert = serde_json::to_value(&alerts.items[0]).unwrap()["id"].as_str().unwrap().to_owned();
-    (Side { host, guest, customer, job, alert }, agent)
+    let silence = NewSilence {
+        matchers: vec![
+            format!("host={host}").parse().unwrap(),
+            format!("customer={customer}").parse().unwrap(),
+        ],
+        until: since + SignedDuration::from_hours(2),
+        comment: "a new disk comes".to_owned().try_into().unwrap(),
+    };
+    let silence = world.store.add_silence(by(since), silence).await.ok().unwrap().id.to_string();
+    let waves = json!([{ "hosts": { "named": [host] }, "max_failures": 0, "soak_s": 0, "timeout_s": 3_600 }]);
+    let plan = json!({ "version": "2026.11.1", "waves": waves });
+    let planned: RolloutView = admin.send(Method::POST, "/v1/rollouts", &plan).await.data(StatusCode::OK);
+    // One is not over at a time.
+    let abort = format!("/v1/rollouts/{}/abort", planned.number);
+    admin.send::<RolloutView>(Method::POST, &abort, &json!({})).await.data(StatusCode::OK);
+    (Side { host, guest, customer, job, alert, silence, rollout: planned.number }, agent)
 }
 
 fn scope(column: &str) -> AccessScope {
@@ -190,15 +215,19 @@ fn path(row: &Row, side: &Side, column: &str, caller: &CallerOf) -> String {
         "token" => caller.token.as_str(),
         _ => "no-such-receiver",
     };
-    let alert = if row.object == "alert" { side.alert.clone() } else { id.clone() };
+    let named = match row.object.as_str() {
+        "alert" => side.alert.clone(),
+        "silence" => side.silence.clone(),
+        _ => id.clone(),
+    };
     row.path
         .replace("{host}", side.host)
         .replace("{guest}", &side.guest.to_string())
         .replace("{customer}", side.customer)
         .replace("{job}", &side.job.to_string())
-        .replace("{id}", &alert)
+        .replace("{id}", &named)
         .replace("{name}", name)
-        .replace("{number}", "1")
+        .replace("{number}", &side.rollout.to_string())
         .replace("{version}", "2026.11.1")
         .replace("{sha256}", &"a".repeat(64))
         .replace("{tunnel}", "t1")
@@ -220,6 +249,10 @@ async fn send(client: &Client, verb: &Method, path: &str) -> (StatusCode, String
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_is_decided_as_the_page_says() {
     let world = World::with(Options { operator_calls: MANY_CALLS, ..Options::default() }).await;
+    let agentd = program(1_000);
+    let admin = world.admin();
+    admin.put_release(1, &release(1, 1, &[("agentd", &agentd)])).await.data(StatusCode::OK);
+    admin.put_file(&agentd, 0, agentd.len()).await.data(StatusCode::OK);
     let (inside, _in7) = side(&world, 1, "in7", "acme").await;
     let (outside, _out7) = side(&world, 2, "out7", "beta").await;
     for customer in ["acme", "beta"] {

@@ -17,6 +17,7 @@ mod certificates;
 mod channels;
 mod checkin;
 mod csr;
+mod customer_notices;
 mod customer_resources;
 mod customers;
 mod database_check;
@@ -28,6 +29,7 @@ mod envelope;
 mod escrow;
 #[path = "../../../tests/support/filled_hub.rs"]
 mod filled_hub;
+mod grants;
 mod guest_audit;
 mod guests;
 mod idempotency;
@@ -37,6 +39,7 @@ mod layers;
 #[path = "../../../tests/support/mail_server.rs"]
 mod mail_server;
 mod metrics;
+mod narrowed;
 mod notices;
 mod openapi;
 mod operator_rates;

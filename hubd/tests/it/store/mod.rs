@@ -13,6 +13,7 @@ mod images;
 mod keys;
 mod leases;
 mod log;
+mod narrow;
 mod operators;
 mod persons;
 pub mod quiet;
@@ -104,6 +105,9 @@ macro_rules! stories {
                 a_repeat_with_the_same_key_is_the_same_answer
                 a_refusal_in_a_shared_commit_undoes_itself_alone
                 tokens_end_and_the_last_admin_stays;
+            narrow:
+                lists_of_the_hub_have_the_part_of_a_scope
+                a_role_is_changed_in_place_and_tokens_above_it_end;
             persons:
                 a_scope_is_kept_with_its_person_and_decides_who_is_the_last_admin
                 lists_are_narrowed_to_a_scope
