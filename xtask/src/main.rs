@@ -34,6 +34,7 @@ mod postgres;
 mod release;
 mod schedules;
 mod schemas;
+mod schemathesis;
 mod shipped;
 mod stacks;
 mod test_programs;
