@@ -18,8 +18,8 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::api::{
-    self, ConcurrencyLimits, Downloads, HubCounters, LongPolls, OperatorCallLimits, RateLimits, SignIn,
-    UsageInbox,
+    self, ConcurrencyLimits, Downloads, HubCounters, LongPolls, OperatorCallLimits, Provider,
+    ProviderClientError, RateLimits, SignIn, UsageInbox,
 };
 use crate::artifacts::{ArtifactError, ArtifactFolder, ArtifactLimits};
 use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, ServerCertificateError};
@@ -27,6 +27,7 @@ use crate::clock::Clock;
 use crate::domain::alerting::AlertContext;
 use crate::domain::alerting::notice_text::HubName;
 use crate::domain::alerting::own::{DatabaseState, SettingsState};
+use crate::domain::oidc::provider::ProviderSettings;
 use crate::domain::sign_in::SignInRules;
 use crate::postgres::{self, Postgres, Users};
 use crate::serve::{self, HostVerifier, Serving, TlsError};
@@ -100,6 +101,8 @@ pub enum RunError {
     /// The first admin.
     #[error(transparent)]
     Admin(#[from] AdminError),
+    #[error(transparent)]
+    Provider(#[from] ProviderClientError),
     /// The database, later.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -244,6 +247,8 @@ pub struct Start {
     pub reload: Option<ReloadSource>,
     /// How people sign in.
     pub sign_in: SignInRules,
+    /// Who else vouches for people.
+    pub provider: Option<ProviderSettings>,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -264,6 +269,7 @@ impl Start {
             certificates: settings.certificates,
             reload,
             sign_in: settings.sign_in,
+            provider: settings.provider,
             clock,
         }
     }
@@ -369,7 +375,9 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     let (usage, waiting) = UsageInbox::new();
     let clock = Arc::clone(&start.clock);
     tasks.spawn(usage::run(waiting, store.clone(), clock, stopped.clone()));
-    let sign_in = SignIn::new(start.sign_in);
+    let crypto = net::tls::provider();
+    let vouching = start.provider.map(|settings| Provider::new(settings, crypto)).transpose()?;
+    let sign_in = SignIn::new(start.sign_in).with_provider(vouching);
     let (refusals, clock) = (sign_in.refusals(), Arc::clone(&start.clock));
     tasks.spawn(sign_in_refusals::run(refusals, store.clone(), clock, stopped.clone()));
     let hub = api::Hub {

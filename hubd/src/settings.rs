@@ -28,6 +28,7 @@
 mod alerts;
 mod certificates;
 mod database;
+mod oidc;
 mod sign_in;
 mod webhook;
 
@@ -45,11 +46,14 @@ pub use self::alerts::{AlertSettings, AlertSettingsError};
 use self::alerts::{AlertsFile, BackupFile, ReceiverFile, WatcherFile};
 pub use self::certificates::{CertificateSettings, CertificateSettingsError};
 pub use self::database::{Database, DatabaseSettingsError};
+use self::oidc::OidcFile;
+pub use self::oidc::OidcSettingsError;
 use self::sign_in::SignInFile;
 pub use self::sign_in::SignInSettingsError;
 use self::webhook::{SECRET_CHARS_MIN, WebhookFile, webhook};
 use crate::api::SettingsFiles;
 use crate::artifacts::{ArtifactLimits, DISK_RESERVE_BYTES};
+use crate::domain::oidc::provider::ProviderSettings;
 use crate::domain::sign_in::SignInRules;
 use crate::task::escrow_notice::NoticeSettings;
 use crate::task::http_post::WebhookSettings;
@@ -98,6 +102,8 @@ pub struct Settings {
     pub certificates: CertificateSettings,
     /// How people sign in.
     pub sign_in: SignInRules,
+    /// Who else vouches for people.
+    pub provider: Option<ProviderSettings>,
 }
 
 /// What was given on the command line.
@@ -146,6 +152,7 @@ struct HubFile {
     backup: Option<BackupFile>,
     #[serde(default)]
     sign_in: SignInFile,
+    oidc: Option<OidcFile>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -213,6 +220,8 @@ pub enum SettingsError {
     Certificates(#[from] CertificateSettingsError),
     #[error(transparent)]
     SignIn(#[from] SignInSettingsError),
+    #[error(transparent)]
+    Oidc(#[from] OidcSettingsError),
     #[error("release_gib_max is 0: set how many GiB the files of releases may have, 1 or more")]
     ReleaseSize,
     #[error(
@@ -281,6 +290,7 @@ impl Settings {
                 (file.tls_certificate_file, file.tls_key_file),
             )?,
             sign_in: file.sign_in.rules()?,
+            provider: file.oidc.map(OidcFile::provider).transpose()?,
         })
     }
 
@@ -295,6 +305,15 @@ impl Settings {
 }
 
 impl Settings {
+    /// The issuer of the provider, for commands that need nothing else of the settings; none where there is no provider.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub fn issuer(given: &Given) -> Result<Option<String>, SettingsError> {
+        let (_, file) = hub_file(given.config.clone(), given.dir.join("hub.toml"))?;
+        Ok(file.oidc.map(OidcFile::issuer).transpose()?)
+    }
+
     /// How the hub is reached, for commands that need nothing else of the settings.
     ///
     /// # Errors
@@ -452,6 +471,7 @@ mod tests {
             .collect();
         let secret = folder.path().join("secret");
         std::fs::write(&secret, "s".repeat(SECRET_CHARS_MIN)).unwrap();
+        std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
         let mut said = said;
         let receiver = "kind = \"ntfy\"\nserver = \"https://ntfy.example/\"\ntopic = \"t\"\n";
         for (named, text) in [("receiver-ops.toml", receiver), ("watcher-url", "https://hc.example/1")] {
@@ -460,9 +480,14 @@ mod tests {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
             said = said.replace(&format!("/etc/holdfast/{named}"), &path.display().to_string());
         }
-        for named in
-            ["webhook-secret", "former-webhook-secret", "notice-secret", "acme-secret", "database-password"]
-        {
+        for named in [
+            "webhook-secret",
+            "former-webhook-secret",
+            "notice-secret",
+            "acme-secret",
+            "database-password",
+            "oidc-secret",
+        ] {
             said = said.replace(&format!("/etc/holdfast/{named}"), &secret.display().to_string());
         }
         let load = |text: &str| {
@@ -479,6 +504,7 @@ mod tests {
         assert!(whole.public_url.is_some() && whole.webhook.unwrap().former_secret.is_some());
         assert_eq!(short.certificates.host_life, whole.certificates.host_life);
         assert!(short.certificates.files.is_none() && whole.certificates.files.is_some());
+        assert!(short.provider.is_none() && whole.provider.unwrap().groups.len() == 1);
         let (nobody, all) = (short.escrow_notice.reached(), whole.escrow_notice.reached());
         assert!(nobody.customers.is_empty() && !nobody.all_others);
         assert!(all.customers.len() == 1 && all.all_others);

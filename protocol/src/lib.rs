@@ -39,6 +39,7 @@
 //! | [`listening`] | since when a program has been able to hear another |
 //! | [`filter`] | which hosts or guests a list has |
 //! | [`operator`] | what the operator's command requests from the hub |
+//! | [`oidc`] | who operators are at a provider of identities |
 //! | [`sign_in`] | how people sign in at the hub |
 //! | [`pin`], [`secret`], [`json`] | pinned keys, secrets that do not leak, strict JSON |
 //! | [`time_text`] | times, durations and amounts as text for people |
@@ -84,6 +85,7 @@ pub mod maintenance;
 pub mod measure;
 pub mod net;
 pub mod objection;
+pub mod oidc;
 pub mod operation;
 pub mod operation_tries;
 pub mod operator;

@@ -19,7 +19,7 @@ fn named<T: JsonSchema>(name: &'static str) -> Named {
 pub fn all() -> Vec<Named> {
     use crate::{
         alert, bootstrap, break_glass, checkin, customer, desired, enrol, envelope, escrow, golden,
-        guest_audit, host_label, image_approval, local, machine_token, objection, operation, operator,
+        guest_audit, host_label, image_approval, local, machine_token, objection, oidc, operation, operator,
         release, resource, restore, restore_certificate, sign_in, state, work_order,
     };
     vec![
@@ -148,6 +148,8 @@ pub fn all() -> Vec<Named> {
         named::<state::StateLine>("state-line"),
         named::<state::StateSnapshotView>("state-snapshot"),
         named::<operator::WhoAmI>("whoami"),
+        named::<oidc::ProviderLink>("provider-link"),
+        named::<oidc::ProviderPerson>("provider-person"),
         named::<sign_in::LinkRedemption>("sign-in-link-redemption"),
         named::<sign_in::LoginRequest>("login-request"),
         named::<sign_in::PasswordChange>("password-change"),

@@ -131,6 +131,18 @@ pub const NEEDS: &[Need] = &[
         demo: Demo::No,
     },
     Need {
+        program: "node",
+        package: "nodejs",
+        without: "sign-in by a real provider of identities",
+        demo: Demo::No,
+    },
+    Need {
+        program: "npm",
+        package: "npm",
+        without: "sign-in by a real provider of identities",
+        demo: Demo::No,
+    },
+    Need {
         program: "prometheus-alertmanager",
         package: "prometheus-alertmanager",
         without: "alerts that are pushed to a real Alertmanager",

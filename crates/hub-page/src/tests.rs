@@ -107,7 +107,14 @@ fn pages() -> Vec<(&'static str, String)> {
         ("guests", guests::render(&frame, &all).unwrap()),
         ("guest", guest::render(&frame, &on_host()).unwrap()),
         ("events", events::render(&frame, &log).unwrap()),
-        ("sign in", sign_in::render(&Frame { person: None, ..frame.clone() }, Some(HOSTILE)).unwrap()),
+        (
+            "sign in",
+            sign_in::render(
+                &Frame { person: None, ..frame.clone() },
+                &sign_in::SignInWays { provider: Some(HOSTILE), problem: Some(HOSTILE) },
+            )
+            .unwrap(),
+        ),
         ("problem", problem::render(&frame, HOSTILE, HOSTILE, HOSTILE).unwrap()),
     ]
 }

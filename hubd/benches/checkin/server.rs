@@ -101,6 +101,7 @@ pub async fn serve_hub(folder: &Path, listen: SocketAddr) -> anyhow::Result<()> 
         },
         certificates: hubd::settings::CertificateSettings::default(),
         reload: None,
+        provider: None,
         sign_in: hubd::domain::sign_in::SignInRules::default(),
         clock: Arc::new(SystemClock),
     };

@@ -735,3 +735,16 @@ CREATE TABLE sessions (
 );
 
 CREATE INDEX sessions_of_operator ON sessions (operator, made_at);
+-- Who operators are at a provider of identities.
+CREATE TABLE provider_links (
+    operator    TEXT COLLATE "C" PRIMARY KEY REFERENCES operators (name),
+    issuer      TEXT COLLATE "C" NOT NULL,
+    subject     TEXT COLLATE "C",
+    claim       TEXT COLLATE "C",
+    origin      TEXT COLLATE "C" NOT NULL CHECK (origin IN ('admin', 'group')),
+    linked_at   BIGINT NOT NULL,
+    CHECK ((subject IS NULL) != (claim IS NULL))
+);
+
+CREATE UNIQUE INDEX provider_links_by_subject ON provider_links (issuer, subject);
+CREATE UNIQUE INDEX provider_links_by_claim ON provider_links (issuer, claim);

@@ -9,7 +9,7 @@
 //! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…`, `/v1/agent/replacement`, `/v1/agent/restore-certificates`, `/v1/agent/guest-audit`, `/v1/agent/release-offer`, `/v1/agent/releases…`, `/v1/agent/artifacts…` |
 //! | people | cookie of a session, also of one that may only set up a sign-in | `/v1/logout`, `/v1/session`, `/v1/password`, `/v1/totp…` |
 //! | people and machines | bearer token or cookie of a session, and the role and scope that the call's table states | all other `/v1/…` |
-//! | browsers | cookie of a session | all other paths: pages (`html`) |
+//! | browsers | cookie of a session; none for `/sign-in…` | all other paths: pages (`html`) |
 //!
 //! `authorize` decides before any handler, by the tables of `holdfast_protocol::hub`.
 
@@ -79,7 +79,7 @@ pub use downloads::Downloads;
 pub use long_poll::LongPolls;
 pub use metrics::HubCounters;
 pub use operator_rates::OperatorCallLimits;
-pub use sign_in::{Refusals, SignIn};
+pub use sign_in::{Provider, ProviderClientError, Refusals, SignIn};
 pub use usage_inbox::{UsageFromHost, UsageInbox};
 
 use self::operator_rates::OperatorRates;

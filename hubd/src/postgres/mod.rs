@@ -47,6 +47,7 @@ mod leases;
 mod liveness;
 mod machine_tokens;
 mod objections;
+mod oidc;
 mod operators;
 mod prune;
 mod readers;

@@ -43,6 +43,11 @@ fn one(connection: &Connection, name: &OperatorName) -> rusqlite::Result<Option<
     connection.prepare_cached(sql)?.query_row([name.as_str()], read).optional()
 }
 
+/// Whether there is, or was, an operator of this name.
+pub(super) fn is_taken(tx: &Tx<'_>, name: &OperatorName) -> rusqlite::Result<bool> {
+    Ok(one(tx, name)?.is_some())
+}
+
 /// The role of an operator who was not removed.
 pub(super) fn role_of<E>(tx: &Tx<'_>, name: &OperatorName) -> Result<Option<Role>, Failed<E>> {
     let record = one(tx, name)?.filter(|record| record.revoked_at.is_none());

@@ -37,6 +37,7 @@ mod leases;
 mod liveness;
 mod machine_tokens;
 mod object_facts;
+mod oidc;
 mod operators;
 mod outbox;
 mod prune;
@@ -104,6 +105,9 @@ pub use machine_tokens::{
     TOKENS_PER_MAKER_MAX, USE_WRITTEN_S,
 };
 pub use object_facts::{ObjectRef, Objects};
+pub use oidc::{
+    NewOidcSignIn, NewProviderLink, OidcSignInError, ProviderIdentity, ProviderLinkError, ProviderLinks,
+};
 pub use operators::{NewOperator, OperatorError, OperatorRecord, Operators, TokenMade};
 pub use outbox::{DeliveryEnd, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, TestError};
 pub use prune::{
@@ -173,6 +177,7 @@ pub trait Store:
     + Leases
     + Operators
     + Outbox
+    + ProviderLinks
     + Pruning
     + ReleaseOffers
     + Releases

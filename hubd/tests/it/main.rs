@@ -38,6 +38,8 @@ mod layers;
 mod mail_server;
 mod metrics;
 mod notices;
+mod oidc;
+mod oidc_provider;
 mod openapi;
 mod operator_rates;
 mod operators;

@@ -36,6 +36,19 @@ pub(super) fn to(path: &'static str) -> Response {
     as_it_is((StatusCode::SEE_OTHER, location))
 }
 
+/// Sends the browser to another site, by GET.
+pub(super) fn to_elsewhere(url: &url::Url) -> Response {
+    let Ok(location) = HeaderValue::from_str(url.as_str()) else {
+        return ApiError::internal("an address that is no header").into_response();
+    };
+    let headers = [
+        (header::LOCATION, location),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    ];
+    as_it_is((StatusCode::SEE_OTHER, headers))
+}
+
 pub(super) fn status(code: ErrorCode) -> StatusCode {
     StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }

@@ -31,6 +31,7 @@ use net::server::as_it_is;
 
 use super::Hub;
 use super::problem::ApiError;
+use super::sign_in::oidc::CALLBACK;
 
 /// Pages of who has a session. `person::require` decides before them.
 pub(super) fn routes(hub: &Arc<Hub>) -> Router<Arc<Hub>> {
@@ -49,6 +50,8 @@ pub(super) fn entrances() -> Router<Arc<Hub>> {
     Router::new()
         .route("/sign-in", get(entrance::form).post(entrance::sign_in))
         .route("/sign-in/link", post(entrance::by_link))
+        .route("/sign-in/oidc", get(entrance::to_provider))
+        .route(CALLBACK, get(entrance::from_provider))
         .route("/sign-out", post(entrance::sign_out))
         .route("/account", get(account::show))
         .route("/account/password", post(account::set_password))

@@ -13,6 +13,7 @@ mod images;
 mod keys;
 mod leases;
 mod log;
+mod oidc;
 mod operators;
 mod persons;
 pub mod quiet;
@@ -100,6 +101,9 @@ macro_rules! stories {
                 events_are_read_by_host_and_page_and_passed_on_in_order
                 a_commit_with_an_event_is_announced
                 what_is_past_its_time_goes_and_the_rest_stays;
+            oidc:
+                a_linked_person_of_the_provider_is_their_operator
+                a_group_makes_an_operator_who_is_never_more_than_it;
             operators:
                 a_repeat_with_the_same_key_is_the_same_answer
                 a_refusal_in_a_shared_commit_undoes_itself_alone
