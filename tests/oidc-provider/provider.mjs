@@ -86,5 +86,7 @@ server.listen(0, '127.0.0.1', () => {
   });
   console.log(`listening ${server.address().port}`);
 });
+// Who started it reads one line, and closes its end.
+process.stdout.on('error', () => {});
 process.stdin.resume();
 process.stdin.on('end', () => process.exit(0));

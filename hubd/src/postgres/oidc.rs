@@ -183,7 +183,7 @@ fn link(
     tx.prepare_cached(sql)?.execute(params![name.as_str(), new.issuer, subject, claim, Time(by.at)])?;
     let who = match &new.person {
         ProviderPerson::Subject { subject } => format!("the subject {subject}"),
-        ProviderPerson::Claim { value } => format!("whoever {value} is at the first sign-in"),
+        ProviderPerson::Claim { value } => format!("the first person who signs in as {value}"),
     };
     let message = format!("{name} may sign in by {}, as {who}", new.issuer);
     emit(tx, &change_event(by, EventKind::ProviderLinked, message))?;

@@ -41,7 +41,7 @@ pub struct NewProviderLink {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OidcSignInError {
     #[error(
-        "no operator of this hub is linked with you: ask an admin for `holdfast operator link-oidc NAME --subject '{subject}'`"
+        "no operator of this hub is linked with you: ask an admin for `hubd operator link-oidc NAME --subject '{subject}'`"
     )]
     Unlinked { subject: String },
     #[error("{name} was removed from this hub: ask an admin of it")]
@@ -53,7 +53,7 @@ pub enum OidcSignInError {
     )]
     Unnamed,
     #[error(
-        "{name} is an operator of this hub already, and not linked with you: ask an admin for `holdfast operator link-oidc {name} --subject '{subject}'`"
+        "{name} is an operator of this hub already, and not linked with you: ask an admin for `hubd operator link-oidc {name} --subject '{subject}'`"
     )]
     Taken { name: OperatorName, subject: String },
 }
@@ -66,7 +66,7 @@ pub enum ProviderLinkError {
     #[error("{name} has no link with the provider, and nothing was changed")]
     NoLink { name: OperatorName },
     #[error(
-        "{name} is linked with this person of the provider, and nothing was changed: end that link first with `holdfast operator unlink-oidc {name}`"
+        "{name} is linked with this person of the provider, and nothing was changed: end that link first (DELETE /v1/operators/{name}/oidc)"
     )]
     Taken { name: OperatorName },
     #[error(

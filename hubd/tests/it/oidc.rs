@@ -1,4 +1,4 @@
-//! Sign-in by a provider over HTTPS, with a provider of the test that forges.
+//! Sign-in by a provider of the test, which forges.
 //!
 //! Its documents and answers have the form of those that `oidc-provider` gave in `oidc_provider`; keys and signatures are its
 //! own.
@@ -309,7 +309,7 @@ async fn a_linked_person_signs_in_and_gets_a_session_of_their_own() {
     let stranger = begun.back(&fake.sign_in(&begun)).await;
     assert_eq!(stranger.status, StatusCode::UNAUTHORIZED);
     assert!(
-        stranger.html.contains("holdfast operator link-oidc") && stranger.html.contains("s-1"),
+        stranger.html.contains("hubd operator link-oidc") && stranger.html.contains("s-1"),
         "{}",
         stranger.html
     );

@@ -6,12 +6,14 @@
 //! | [`signature`] | whether a token was signed by one of them |
 //! | [`claims`] | whether a token is for this sign-in, and who it names |
 //! | [`metadata`] | whether a provider's discovery document is its own |
-//! | [`provider`] | the provider as the settings describe it, and what its groups may do |
+//! | [`groups`] | what the groups of a person come to |
+//! | [`provider`] | the provider as the settings describe it |
 //!
 //! In: bytes of a provider, settings, the time. Out: who signed in, or why nobody did. Deliberately absent: the fetching of
 //! those bytes (`api/sign_in/oidc`), and which operator it is (the store).
 
 pub mod claims;
+pub mod groups;
 pub mod keys;
 pub mod metadata;
 pub mod provider;

@@ -1,10 +1,8 @@
-//! The provider as the settings describe it, and what its groups may do.
+//! The provider as the settings describe it.
 
 use holdfast_protocol::access::Grant;
 use holdfast_protocol::id::OperatorName;
 use holdfast_protocol::secret::Secret;
-
-use super::claims::Claims;
 
 /// A provider of identities. There is at most one.
 #[derive(Clone, Debug)]
@@ -48,19 +46,6 @@ pub enum GroupOutcome {
 }
 
 impl ProviderSettings {
-    /// What a person may do by their groups.
-    #[must_use]
-    pub fn by_groups(&self, claims: &Claims) -> GroupOutcome {
-        let groups = claims.groups(self);
-        match self.groups.iter().find(|one| groups.contains(&one.group)) {
-            None => GroupOutcome::Nothing,
-            Some(found) => {
-                let name = claims.text(&self.name_claim).and_then(|text| text.parse().ok());
-                GroupOutcome::May { grant: found.grant.clone(), name }
-            }
-        }
-    }
-
     /// Where the provider publishes how it is reached.
     #[must_use]
     pub fn discovery_url(&self) -> String {
@@ -87,49 +72,7 @@ impl ProviderSettings {
 
 #[cfg(test)]
 mod tests {
-    use holdfast_protocol::access::AccessScope;
-    use holdfast_protocol::operator::Role;
-    use jiff::Timestamp;
-    use serde_json::{Value, json};
-
     use super::*;
-    use crate::domain::oidc::claims::{Expected, check};
-
-    fn claims(provider: &ProviderSettings, more: &Value) -> Claims {
-        let mut claims = json!({ "iss": provider.issuer, "sub": "s", "aud": provider.client_id,
-            "exp": 1_700_000_300, "iat": 1_700_000_000, "nonce": "n" });
-        for (name, value) in more.as_object().unwrap() {
-            claims[name] = value.clone();
-        }
-        let now = Timestamp::from_second(1_700_000_000).unwrap();
-        check(claims.to_string().as_bytes(), Expected { provider, nonce: "n", now }).unwrap()
-    }
-
-    #[test]
-    fn the_first_group_that_fits_says_what_a_person_may_do() {
-        let of = |group: &str, role| {
-            let grant = Grant::new(role, AccessScope::default()).unwrap();
-            GroupGrant { group: group.to_owned(), grant }
-        };
-        let mut provider = ProviderSettings::for_tests("https://login.example", "holdfast");
-        provider.groups = vec![of("watchers", Role::Viewer), of("admins", Role::Admin)];
-        let outcome = |more: Value| provider.by_groups(&claims(&provider, &more));
-        let may = |role, name: Option<&str>| GroupOutcome::May {
-            grant: Grant::new(role, AccessScope::default()).unwrap(),
-            name: name.map(|name| name.parse().unwrap()),
-        };
-        let named = |groups: Value| json!({ "groups": groups, "preferred_username": "ada" });
-        assert_eq!(outcome(named(json!(["admins", "watchers"]))), may(Role::Viewer, Some("ada")));
-        assert_eq!(outcome(named(json!("admins"))), may(Role::Admin, Some("ada")));
-        assert_eq!(outcome(json!({ "groups": ["admins"] })), may(Role::Admin, None));
-        let unwritable = json!({ "groups": ["admins"], "preferred_username": "a da" });
-        assert_eq!(outcome(unwritable), may(Role::Admin, None));
-        for none in
-            [json!({}), named(json!([])), named(json!(["Admins", "admin"])), named(json!({ "admins": 1 }))]
-        {
-            assert_eq!(outcome(none.clone()), GroupOutcome::Nothing, "{none}");
-        }
-    }
 
     #[test]
     fn discovery_is_below_the_issuer() {

@@ -38,6 +38,7 @@ use super::login::{new_session, refused};
 use super::refusals::Reason;
 use crate::api::Hub;
 use crate::api::problem::ApiError;
+use crate::domain::oidc::groups::by_groups;
 use crate::store::{NewOidcSignIn, ProviderIdentity, WriteError};
 
 /// Where the provider sends the browser back to.
@@ -134,7 +135,7 @@ pub(in crate::api) async fn finish(
         subject: claims.subject.clone(),
         person: claims.person(settings),
     };
-    let (groups, name) = (settings.by_groups(&claims), settings.name.clone());
+    let (groups, name) = (by_groups(settings, &claims), settings.name.clone());
     let new = NewOidcSignIn { identity, groups, provider: name, session, correlation };
     let record = match hub.store.sign_in_by_provider(new).await {
         Ok(record) => record,
