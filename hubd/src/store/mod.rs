@@ -87,7 +87,7 @@ pub use enrollment_requests::{
 };
 pub use escrow::{EscrowCaller, EscrowError, EscrowSelector, Escrows};
 pub use escrow_notices::{EscrowNotices, NoticeEnd, NoticeSubject, OutgoingNotice, ended_event};
-pub use events::{EventFilter, Events};
+pub use events::{EventFilter, EventText, Events};
 pub use guest_audit::{AuditDelivery, GuestAudits, RECORDS_PER_GUEST, RECORDS_PER_HOST};
 pub use guest_jobs::{GuestJobs, OBJECTIONS_MAX, ObjectionError};
 pub use host_certificates::{CaEvent, CaEventKind, HostCertificate, HostCertificates};

@@ -92,6 +92,8 @@ pub(super) const CURSOR: Param = param(ParamLocation::Query, "cursor", "`next` o
 pub(super) const OF_HOST: Param = param(ParamLocation::Query, "host", "only of this host", of::<HostId>);
 const OF_HOSTS: Param =
     param(ParamLocation::Query, "filter", "only these hosts: see `HostFilter`", of::<HostFilter>);
+const WITH_TEXT: Param =
+    param(ParamLocation::Query, "text", "only with these words in its kind or its sentence", text);
 pub(super) const OF_GUESTS: Param =
     param(ParamLocation::Query, "filter", "only these guests: see `GuestFilter`", of::<GuestFilter>);
 pub(super) const SEEN: Param = param(
@@ -461,7 +463,7 @@ pub const CALLS: &[Call] = &[
     },
     Call {
         caller: OWN_LIST,
-        parts: &[LIMIT, CURSOR, OF_HOST],
+        parts: &[LIMIT, CURSOR, OF_HOST, WITH_TEXT],
         ..get("/v1/events", "events", "The log, the newest first.", Answer::Done(framed::<Page<EventView>>))
     },
 ];
