@@ -12,7 +12,16 @@ pub enum Section {
     Start,
     Hosts,
     Guests,
+    Jobs,
+    Alerts,
+    Storage,
+    Policies,
+    Images,
+    Releases,
     Events,
+    Audit,
+    Customers,
+    Settings,
     /// A page that no entry leads to.
     Other,
 }
@@ -24,7 +33,16 @@ impl Section {
             Self::Start => Some(("/", "Start")),
             Self::Hosts => Some(("/hosts", "Hosts")),
             Self::Guests => Some(("/guests", "Guests")),
+            Self::Jobs => Some(("/jobs", "Jobs")),
+            Self::Alerts => Some(("/alerts", "Alerts")),
+            Self::Storage => Some(("/storage", "Storage")),
+            Self::Policies => Some(("/policies", "Policies")),
+            Self::Images => Some(("/images", "Images")),
+            Self::Releases => Some(("/releases", "Releases")),
             Self::Events => Some(("/events", "Events")),
+            Self::Audit => Some(("/audit", "Audit")),
+            Self::Customers => Some(("/customers", "Customers")),
+            Self::Settings => Some(("/settings", "Settings")),
             Self::Other => None,
         }
     }
@@ -75,6 +93,31 @@ impl Frame {
         let sections = self.person.iter().flat_map(|person| &person.sections);
         let link = |(section, (href, text))| Link { href, text, is_current: self.section == section };
         sections.filter_map(|section| Some((*section, section.entry()?))).map(link).collect()
+    }
+
+    /// What the folded navigation is called.
+    pub(crate) fn section_name(&self) -> &'static str {
+        self.section.entry().map_or("Pages", |(_, text)| text)
+    }
+
+    /// What each form sends back; nothing before the sign-in.
+    pub(crate) fn csrf(&self) -> String {
+        self.person.as_ref().map(|person| person.csrf.clone()).unwrap_or_default()
+    }
+
+    /// Whether the person looks at what is theirs alone.
+    pub(crate) fn is_customers(&self) -> bool {
+        self.person.as_ref().is_some_and(|person| person.role == Role::Customer)
+    }
+
+    /// Whether the person may change something at all.
+    pub(crate) fn may_change(&self) -> bool {
+        self.person.as_ref().is_some_and(|person| matches!(person.role, Role::Operator | Role::Admin))
+    }
+
+    /// The page of a host, where the person may open it.
+    pub(crate) fn host_page(&self, host: impl std::fmt::Display) -> Option<String> {
+        self.has_hosts().then(|| format!("/hosts/{host}"))
     }
 
     /// Whether the person may open the list of hosts, and so a host.

@@ -8,21 +8,39 @@
 //! | --- | --- |
 //! | [`frame`] | what all pages have: title, navigation, the person, the time |
 //! | [`words`] | a state as a word, a sign and a tone |
+//! | [`sheet`] | the page of facts, tables, lines and forms that most views are |
 //! | [`assets`] | style sheet and script, by their digest |
 //! | others | one page each |
 #![forbid(unsafe_code)]
 
 pub mod account;
+pub mod alerts;
 pub mod assets;
+pub mod audit;
+pub mod customers;
 pub mod events;
 pub mod frame;
 pub mod guest;
 pub mod guests;
 pub mod host;
 pub mod hosts;
+pub mod images;
+pub mod jobs;
+pub mod own;
+pub mod parts;
+pub mod people;
 pub mod problem;
+pub mod releases;
+pub mod restore_certificate;
+pub mod rollouts;
+pub mod settings;
+pub mod sheet;
 pub mod sign_in;
+pub mod silences;
 pub mod start;
+pub mod storage;
+mod table;
+pub mod tokens;
 pub mod words;
 
 #[cfg(test)]

@@ -4,12 +4,17 @@ use holdfast_protocol::operator::{GuestOnHost, HostDetail, HostView, Role};
 use serde_json::{Value, json};
 
 use crate::frame::{Frame, Person, Section};
-use crate::{assets, events, guest, guests, host, hosts, problem, sign_in, start};
+use crate::sheet::Notice;
+use crate::{
+    alerts, assets, audit, customers, events, guest, guests, host, hosts, images, jobs, own, people, problem,
+    settings, sign_in, silences, start, tokens,
+};
 
 /// A text that would do harm where it is not escaped.
 const HOSTILE: &str = "<script src=//evil.example></script>\" onclick=\"x' {{ 7*7 }}";
 
-const ALL: [Section; 4] = [Section::Start, Section::Hosts, Section::Guests, Section::Events];
+const ALL: [Section; 6] =
+    [Section::Start, Section::Hosts, Section::Guests, Section::Jobs, Section::Events, Section::Settings];
 
 fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
@@ -88,8 +93,108 @@ fn event() -> Value {
     json!({ "number": 9, "at": "2026-11-21T02:00:00Z", "kind": "host_enrolled", "message": HOSTILE })
 }
 
+fn guest_job() -> holdfast_protocol::objection::GuestJobView {
+    read(json!({
+        "id": "018f3c1e-6b1f-7c1d-9d0a-0000000000b1", "host_id": "018f3c1e-6b1f-7c1d-9d0a-000000000065",
+        "host": "box7", "guest": "018f3c1e-6b1f-7c1d-9d0a-000000000001", "customer": "acme", "verb": "destroy_guest",
+        "state": "waiting", "taken_at": "2026-11-21T02:00:00Z", "due_at": "2026-11-22T02:00:00Z",
+        "objections": [{ "by": "ann", "reason": "it is still in use", "at": "2026-11-21T02:10:00Z" }]
+    }))
+}
+
+fn job_detail() -> holdfast_protocol::operator::JobDetail {
+    read(json!({
+        "job": { "id": "018f3c1e-6b1f-7c1d-9d0a-0000000000b1", "by": "ada", "submitted_at": "2026-11-21T01:00:00Z",
+            "bytes": 7, "queue_state": "queued" },
+        "blob": HOSTILE
+    }))
+}
+
+/// The sheets: lists, pages of one thing, forms.
+fn sheets(frame: &Frame) -> Vec<(&'static str, String)> {
+    let detail = detail();
+    let waiting = detail.sections.waiting.clone().unwrap();
+    let waiting = [jobs::WaitingOn { host: "box7".to_owned(), entries: &waiting }];
+    let guest_jobs = [guest_job()];
+    let all = jobs::Jobs {
+        waiting: Some(&waiting),
+        has_more_waiting: true,
+        jobs: &guest_jobs,
+        next: Some(HOSTILE),
+    };
+    let incidents = read::<Vec<_>>(json!([incident("warning", HOSTILE)]));
+    let asked = alerts::AlertFilter { host: HOSTILE.to_owned(), ..Default::default() };
+    let list = alerts::Alerts {
+        incidents: &incidents,
+        asked: &asked,
+        next: Some(HOSTILE),
+        notice: Notice::Done(HOSTILE),
+    };
+    let alert = read(json!({
+        "incident": incident("critical", HOSTILE), "receivers": [{ "receiver": "ops", "sent": "nothing" }],
+        "log": { "items": [{ "number": 1, "at": "2026-11-21T02:00:00Z", "kind": "fired", "text": HOSTILE }] }
+    }));
+    let silence = read(json!([{ "id": 3, "matchers": [HOSTILE], "from": "2026-11-21T02:00:00Z",
+        "until": "2026-11-22T02:00:00Z", "by": "ada", "comment": HOSTILE }]));
+    let silence: Vec<holdfast_protocol::alert::SilenceView> = silence;
+    let typed_silence = silences::TypedSilence { matchers: HOSTILE.to_owned(), ..Default::default() };
+    let evidence = read(json!({
+        "heads": [{ "number": 9, "chain": "ab", "at": "2026-11-21T02:00:00Z" }],
+        "breaks": [{ "at": "2026-11-21T02:00:00Z", "kept": { "number": 9, "chain": "ab" },
+            "found": { "number": 9, "chain": "cd" } }]
+    }));
+    let record = json!({ "line": { "number": 1, "at_us": 7, "action": HOSTILE, "detail": HOSTILE, "chain": "ab" }, "before": "" });
+    let guest_audit = read(json!({ "records": [record] }));
+    let customer: holdfast_protocol::customer::CustomerView = read(json!({
+        "name": "acme", "origin": "registered", "fields": { "display_name": HOSTILE, "notes": HOSTILE }, "version": 1,
+        "guests": 1
+    }));
+    let typed_customer = customers::TypedCustomer { name: HOSTILE.to_owned(), ..Default::default() };
+    let guests = [on_host()];
+    let person = read::<Vec<_>>(json!([{ "name": "eve", "role": "viewer" }]));
+    let typed =
+        people::TypedGrant { name: HOSTILE.to_owned(), scope: HOSTILE.to_owned(), ..Default::default() };
+    let token = read::<Vec<_>>(
+        json!([{ "name": "ci", "maker": "ada", "role": "viewer", "created_at": "2026-11-21T02:00:00Z" }]),
+    );
+    let receiver =
+        read::<Vec<_>>(json!([{ "name": "ops", "kind": "smtp", "waiting": 1, "failure": HOSTILE }]));
+    let tabs = settings::SettingsPage::ALL;
+    let own = own::Own { guests: &guests, has_more: true, incidents: &incidents, jobs: &guest_jobs };
+    let authority = settings::AuthorityFacts { serving: HOSTILE.to_owned(), change: None, former: None };
+    let hosts = [view("box7", "online")];
+    vec![
+        ("jobs", jobs::render(frame, &all).unwrap()),
+        ("job", jobs::one(frame, "box7", &job_detail(), Notice::Nothing).unwrap()),
+        ("jobs of a host", jobs::of_host(frame, "box7", &[job_detail().job], None).unwrap()),
+        ("alerts", alerts::render(frame, &list).unwrap()),
+        ("alert", alerts::one(frame, &alert, Notice::Nothing).unwrap()),
+        ("silences", silences::render(frame, &silence, &typed_silence, Notice::Refused(HOSTILE)).unwrap()),
+        ("audit of a host", audit::heads(frame, "box7", &evidence).unwrap()),
+        ("audit of a guest", audit::of_guest(frame, "box7", "g", &guest_audit).unwrap()),
+        ("images", images::render(frame, std::slice::from_ref(&detail), Some(&[]), None).unwrap()),
+        ("customers", {
+            let all = [customer.clone()];
+            customers::render(frame, &all, None, &typed_customer, Notice::Refused(HOSTILE)).unwrap()
+        }),
+        ("customer", customers::one(frame, &customer, &guests, true).unwrap()),
+        ("people", people::render(frame, &tabs, &person, &typed, Notice::Refused(HOSTILE)).unwrap()),
+        ("tokens", tokens::render(frame, &tabs, &token, &typed, Notice::Nothing).unwrap()),
+        ("channels", settings::receivers(frame, &tabs, &receiver, Notice::Done(HOSTILE)).unwrap()),
+        ("certificates", settings::certificates(frame, &tabs, &authority, &hosts, None).unwrap()),
+        ("settings", settings::index(frame, &tabs).unwrap()),
+        ("own", own::render(frame, &own).unwrap()),
+    ]
+}
+
 fn pages() -> Vec<(&'static str, String)> {
     let frame = frame();
+    let mut pages = first_pages(&frame);
+    pages.extend(sheets(&frame));
+    pages
+}
+
+fn first_pages(frame: &Frame) -> Vec<(&'static str, String)> {
     let hosts_shown = [view("box7", "degraded"), view("box8", "online")];
     let incidents = read::<Vec<_>>(json!([incident("warning", HOSTILE)]));
     let events_shown = read::<Vec<_>>(json!([event()]));
@@ -99,16 +204,22 @@ fn pages() -> Vec<(&'static str, String)> {
     let list =
         hosts::Hosts { hosts: &hosts_shown, filter: HOSTILE, problem: Some(HOSTILE), next: Some(HOSTILE) };
     let all = guests::Guests { guests: &guests_shown, filter: HOSTILE, problem: None, next: Some(HOSTILE) };
-    let log = events::Events { events: &events_shown, next: Some(HOSTILE) };
+    let log = events::Events {
+        events: &events_shown,
+        text: HOSTILE,
+        host: HOSTILE,
+        next: Some(HOSTILE),
+        notice: Notice::Refused(HOSTILE),
+    };
     vec![
-        ("start", start::render(&frame, &fleet).unwrap()),
-        ("hosts", hosts::render(&frame, &list).unwrap()),
-        ("host", host::render(&frame, &detail()).unwrap()),
-        ("guests", guests::render(&frame, &all).unwrap()),
-        ("guest", guest::render(&frame, &on_host()).unwrap()),
-        ("events", events::render(&frame, &log).unwrap()),
+        ("start", start::render(frame, &fleet).unwrap()),
+        ("hosts", hosts::render(frame, &list).unwrap()),
+        ("host", host::render(frame, &detail()).unwrap()),
+        ("guests", guests::render(frame, &all).unwrap()),
+        ("guest", guest::render(frame, &on_host()).unwrap()),
+        ("events", events::render(frame, &log).unwrap()),
         ("sign in", sign_in::render(&Frame { person: None, ..frame.clone() }, Some(HOSTILE)).unwrap()),
-        ("problem", problem::render(&frame, HOSTILE, HOSTILE, HOSTILE).unwrap()),
+        ("problem", problem::render(frame, HOSTILE, HOSTILE, HOSTILE).unwrap()),
     ]
 }
 
@@ -117,7 +228,7 @@ fn no_text_of_a_host_becomes_markup() {
     for (name, html) in pages() {
         assert!(!html.contains("<script src=//"), "{name}");
         assert!(!html.contains("\" onclick="), "{name}");
-        assert!(!html.contains("49"), "{name} evaluated a text");
+        assert!(!html.contains("&#39; 49"), "{name} evaluated a text");
         assert_eq!(html.matches("<script").count(), 1, "{name} has the one script of all pages");
     }
 }
@@ -161,6 +272,55 @@ fn files_are_found_by_the_names_that_pages_use() {
         assert!(assets::named(&asset.file_name()).is_some());
     }
     assert!(assets::named("style-0000000000000000.css").is_none());
+}
+
+/// A name is said once, so that a label has one field and a heading one part.
+#[test]
+fn each_id_of_a_page_is_of_one_element() {
+    for (name, html) in pages() {
+        let mut ids: Vec<&str> =
+            html.split(" id=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+        let count = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), count, "{name}: {ids:?}");
+        for label in html.split("<label for=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+            assert!(ids.contains(&label), "{name}: no field is called {label}");
+        }
+    }
+}
+
+#[test]
+fn one_of_several_is_signed_by_its_number_and_one_alone_without() {
+    let detail = detail();
+    let one = detail.sections.waiting.unwrap();
+    let two = [one.clone(), one.clone()].concat();
+    let line = |entries: &[holdfast_protocol::report::WaitingForSignature]| {
+        let waiting = [jobs::WaitingOn { host: "box7".to_owned(), entries }];
+        let all = jobs::Jobs { waiting: Some(&waiting), has_more_waiting: false, jobs: &[], next: None };
+        jobs::render(&frame(), &all).unwrap()
+    };
+    assert!(line(&one).contains("<code>holdfast sign box7</code>"));
+    let html = line(&two);
+    assert!(
+        html.contains("<code>holdfast sign box7 1</code>")
+            && html.contains("<code>holdfast sign box7 2</code>")
+    );
+    assert!(html.contains("class=\"qr\""));
+}
+
+#[test]
+fn a_viewer_is_shown_no_form_that_changes_something() {
+    let mut frame = frame();
+    frame.person.as_mut().unwrap().role = Role::Viewer;
+    for (name, html) in sheets(&frame) {
+        // Tokens are each one's own, and viewers may object in a customer's place.
+        if matches!(name, "tokens" | "people" | "jobs" | "own") {
+            continue;
+        }
+        let forms = html.matches("method=\"post\"").count();
+        assert_eq!(forms, 1, "{name}: only the way out");
+    }
 }
 
 #[test]

@@ -73,14 +73,14 @@ fn not_allowed(path: &str) -> Response {
     (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, verbs.join(","))]).into_response()
 }
 
-/// Decides the page that stands for a call that reads.
-pub(super) async fn decide_read(
+/// Decides the page or the form that stands for a call.
+pub(super) async fn decide_page(
     hub: &Arc<Hub>,
-    path: &str,
+    (method, path): (&Method, &str),
     operator: &Operator,
     parts: &mut Parts,
 ) -> Result<(), ApiError> {
-    match CALLERS.get(&(path, Method::GET.as_str())) {
+    match CALLERS.get(&(path, method.as_str())) {
         Some(Caller::Operator(access)) => decide(hub, *access, operator, parts).await,
         Some(Caller::Anyone | Caller::Agent | Caller::Session) | None => Err(ApiError::not_found("page")),
     }

@@ -84,9 +84,18 @@ async fn show(
     operator: Operator,
     Path(customer): Path<String>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let found = hub.store.customers(Some(customer_id(&customer)?), None, 1).await?.pop();
-    let view = seen_by(&operator, found.ok_or_else(|| ApiError::not_found("customer"))?);
+    let view = one_view(&hub, &operator, &customer).await?;
     Ok((etag(&view), Answer(StatusCode::OK, view)))
+}
+
+/// A customer as the caller may see it.
+pub(super) async fn one_view(
+    hub: &Hub,
+    operator: &Operator,
+    customer: &str,
+) -> Result<CustomerView, ApiError> {
+    let found = hub.store.customers(Some(customer_id(customer)?), None, 1).await?.pop();
+    Ok(seen_by(operator, found.ok_or_else(|| ApiError::not_found("customer"))?))
 }
 
 pub(super) async fn add(

@@ -76,6 +76,7 @@ use tokio::sync::{Mutex, Semaphore, watch};
 
 pub use self::alerts::{ConfiguredReceiver, ConfiguredReceivers, SettingsFiles};
 pub use downloads::Downloads;
+pub use html::page_paths;
 pub use long_poll::LongPolls;
 pub use metrics::HubCounters;
 pub use operator_rates::OperatorCallLimits;

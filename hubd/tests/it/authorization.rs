@@ -27,7 +27,7 @@ const PAGE: &str = include_str!("../../../docs/authorization.md");
 
 /// What a call by one caller must come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cell {
+pub enum Cell {
     Yes,
     Part,
     Forbidden,
@@ -35,19 +35,19 @@ enum Cell {
 }
 
 /// A row: the call, what it touches, and a cell for each column.
-struct Row {
-    verb: Method,
-    path: String,
-    object: String,
-    cells: Vec<Cell>,
+pub struct Row {
+    pub verb: Method,
+    pub path: String,
+    pub object: String,
+    pub cells: Vec<Cell>,
 }
 
-fn columns() -> Vec<&'static str> {
+pub fn columns() -> Vec<&'static str> {
     let head = PAGE.lines().find(|line| line.starts_with("| call | needs | touches |")).unwrap();
     head.trim_matches('|').split('|').map(str::trim).skip(3).collect()
 }
 
-fn rows() -> Vec<Row> {
+pub fn rows() -> Vec<Row> {
     let table = PAGE.split("## Calls of people and machines").nth(1).unwrap();
     let table = table.split("\n## ").next().unwrap();
     let lines = table.lines().filter(|line| line.starts_with("| `"));
@@ -73,12 +73,12 @@ fn rows() -> Vec<Row> {
 }
 
 /// One of two sides: what lies in the scopes of the test, and what does not.
-struct Side {
-    host: &'static str,
-    guest: GuestUid,
-    customer: &'static str,
-    job: JobId,
-    alert: String,
+pub struct Side {
+    pub host: &'static str,
+    pub guest: GuestUid,
+    pub customer: &'static str,
+    pub job: JobId,
+    pub alert: String,
 }
 
 fn job_report(job: JobId, blob: &str, guest: GuestUid) -> JobReport {
@@ -99,7 +99,7 @@ fn job_report(job: JobId, blob: &str, guest: GuestUid) -> JobReport {
 }
 
 /// A host with a guest of a customer, an alert about the guest and a job for it.
-async fn side(world: &World, number: u128, host: &'static str, customer: &'static str) -> (Side, Host) {
+pub async fn side(world: &World, number: u128, host: &'static str, customer: &'static str) -> (Side, Host) {
     let agent = world.enrol(host).await;
     let (guest, job) = (GuestUid::new(Uuid::from_u128(number)), JobId::new(Uuid::from_u128(100 + number)));
     let admin = world.admin();
@@ -137,7 +137,7 @@ async fn side(world: &World, number: u128, host: &'static str, customer: &'stati
     (Side { host, guest, customer, job, alert }, agent)
 }
 
-fn scope(column: &str) -> AccessScope {
+pub fn scope(column: &str) -> AccessScope {
     match column.split_once(' ').unwrap().1 {
         "all" => AccessScope::Everything {},
         "h+" | "h-" => AccessScope::Hosts { labels: "side=in7".parse().unwrap() },
@@ -146,7 +146,7 @@ fn scope(column: &str) -> AccessScope {
     }
 }
 
-fn role(column: &str) -> Role {
+pub fn role(column: &str) -> Role {
     match &column[..1] {
         "V" => Role::Viewer,
         "O" => Role::Operator,

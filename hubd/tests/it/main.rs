@@ -41,6 +41,8 @@ mod notices;
 mod openapi;
 mod operator_rates;
 mod operators;
+mod page_forms;
+mod page_walls;
 mod pages;
 mod postgres;
 #[path = "../../../tests/support/postgres.rs"]

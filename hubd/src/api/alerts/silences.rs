@@ -23,7 +23,7 @@ use crate::api::{Hub, body};
 use crate::store::{AlertName, NewSilence};
 
 /// All at once: there are at most [`crate::store::SILENCES_MAX`].
-pub(super) async fn list(
+pub(in crate::api) async fn list(
     State(hub): State<Arc<Hub>>,
     _: Operator,
 ) -> Result<Answer<Page<SilenceView>>, ApiError> {
@@ -32,7 +32,7 @@ pub(super) async fn list(
     Ok(Answer(StatusCode::OK, Page { items, next: None }))
 }
 
-pub(super) async fn add(
+pub(in crate::api) async fn add(
     State(hub): State<Arc<Hub>>,
     head: Head,
     body: Body,
@@ -81,7 +81,7 @@ async fn check_names(hub: &Hub, new: &NewSilence) -> Result<(), ApiError> {
     Err(ApiError::new(ErrorCode::Range, message))
 }
 
-pub(super) async fn end(
+pub(in crate::api) async fn end(
     State(hub): State<Arc<Hub>>,
     Path(id): Path<String>,
     head: Head,

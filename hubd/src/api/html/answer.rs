@@ -36,6 +36,29 @@ pub(super) fn to(path: &'static str) -> Response {
     as_it_is((StatusCode::SEE_OTHER, location))
 }
 
+/// The same, to a page whose path has a name in it.
+pub(super) fn to_page(path: &str) -> Response {
+    match HeaderValue::from_str(path) {
+        Ok(path) => {
+            let headers =
+                [(header::LOCATION, path), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+            as_it_is((StatusCode::SEE_OTHER, headers))
+        }
+        Err(_) => to("/"),
+    }
+}
+
+/// A file of ours to be saved.
+pub(super) fn file(name: &'static str, text: String) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (header::CONTENT_DISPOSITION, HeaderValue::from_static(name)),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    ];
+    as_it_is((StatusCode::OK, headers, text))
+}
+
 pub(super) fn status(code: ErrorCode) -> StatusCode {
     StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }

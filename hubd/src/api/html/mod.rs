@@ -1,12 +1,13 @@
 //! The hub's pages: requests of browsers, answered with HTML.
 //!
 //! In: a request with the cookie of a session. Out: a page of `hub-page`. Each page stands for a call of `/v1`, whose path is
-//! the same behind `/v1` (`/` stands for `/v1/alerts`): whoever may make the call may see the page, and the page is made from the call's own answer.
+//! the same behind `/v1`, or as `person` says: whoever may make the call may see the page, and the page is made from the call's own answer.
 //! Deliberately absent: rules of access and queries of its own.
 //!
 //! | module | pages |
 //! | --- | --- |
-//! | [`views`] | `/`, `/hosts…`, `/guests`, `/events` |
+//! | [`views`] | `/`, `/hosts…`, `/guests` |
+//! | [`sheets`] | all other pages of who has a session, and their forms |
 //! | [`entrance`] | `/sign-in…`, `/sign-out` |
 //! | [`account`] | `/account…` |
 //! | [`person`] | who looks at a page |
@@ -18,6 +19,8 @@ mod answer;
 mod entrance;
 mod form;
 mod person;
+mod query;
+mod sheets;
 mod views;
 
 use std::sync::Arc;
@@ -28,6 +31,8 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
 use net::server::as_it_is;
+
+pub use sheets::page_paths;
 
 use super::Hub;
 use super::problem::ApiError;
@@ -40,7 +45,7 @@ pub(super) fn routes(hub: &Arc<Hub>) -> Router<Arc<Hub>> {
         .route("/hosts/{host}", get(views::host))
         .route("/hosts/{host}/guests/{guest}", get(views::guest))
         .route("/guests", get(views::guests))
-        .route("/events", get(views::events))
+        .merge(sheets::routes())
         .layer(middleware::from_fn_with_state(Arc::clone(hub), person::require))
 }
 

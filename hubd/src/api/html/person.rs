@@ -1,16 +1,19 @@
 //! Who looks at a page.
 //!
 //! In: a request with the cookie of a session. Out: the request with its [`Person`], or a way to the sign-in. A page stands
-//! for the call of `/v1` with the same path, and is decided like it.
+//! for the call of `/v1` with the same path, and is decided like it; so is a form, whose token is checked here, before any
+//! handler.
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
+use holdfast_protocol::envelope::IDEMPOTENCY_KEY_HEADER;
+use holdfast_protocol::operator::Role;
 use holdfast_protocol::sign_in::SessionKind;
 use hub_page::frame::{self, Frame, Section};
 
@@ -44,9 +47,23 @@ fn entries(operator: &Operator) -> Vec<Section> {
         (Section::Start, START),
         (Section::Hosts, "/v1/hosts"),
         (Section::Guests, "/v1/guests"),
+        (Section::Alerts, "/v1/alerts"),
+        (Section::Jobs, "/v1/jobs"),
+        (Section::Storage, "/v1/hosts"),
+        (Section::Policies, "/v1/hosts"),
+        (Section::Images, "/v1/hosts"),
+        (Section::Releases, "/v1/releases"),
         (Section::Events, "/v1/events"),
+        (Section::Audit, "/v1/hosts"),
+        (Section::Customers, "/v1/customers"),
+        (Section::Settings, "/v1/whoami"),
     ];
-    let open = calls.into_iter().filter(|(_, path)| authorize::may_list(operator, path));
+    // A customer's list of customers has one line, which the first page says already.
+    let is_customer = operator.grant.role() == Role::Customer;
+    let is_of_use = |section| !(is_customer && section == Section::Customers);
+    let open = calls
+        .into_iter()
+        .filter(|(section, path)| is_of_use(*section) && authorize::may_list(operator, path));
     open.map(|(section, _)| section).collect()
 }
 
@@ -109,16 +126,55 @@ pub(super) async fn require(State(hub): State<Arc<Hub>>, request: Request, next:
     if let Err(error) = own_connection(&parts, &operator) {
         return answer::problem(&frame_of(&hub, &caller), error);
     }
-    let path = match parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str) {
-        "/" => START.to_owned(),
-        path => format!("/v1{path}"),
-    };
-    if let Err(error) = authorize::decide_read(&hub, &path, &operator, &mut parts).await {
+    let path = call_of(parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str));
+    // What reads without a body is answered like a read.
+    let method = if parts.method == Method::HEAD { Method::GET } else { parts.method.clone() };
+    if let Err(error) = authorize::decide_page(&hub, (&method, &path), &operator, &mut parts).await {
         return answer::problem(&frame_of(&hub, &caller), error);
     }
+    let body = if method == Method::POST {
+        match posted(&hub, &caller, body).await {
+            Ok(fields) => {
+                repeat_key(&mut parts, &fields);
+                parts.extensions.insert(Arc::new(fields));
+                Body::empty()
+            }
+            Err(error) => return answer::problem(&frame_of(&hub, &caller), error),
+        }
+    } else {
+        body
+    };
     let csrf = caller.csrf(&hub).expose().to_owned();
+    // Handlers of the call take it from here.
+    parts.extensions.insert(operator.clone());
     parts.extensions.insert(Person { operator, csrf });
     next.run(Request::from_parts(parts, body)).await
+}
+
+/// The call that a page stands for.
+fn call_of(page: &str) -> String {
+    match page {
+        "/" => START.to_owned(),
+        "/audit" | "/certificates" | "/images" | "/policies" | "/storage" => "/v1/hosts".to_owned(),
+        "/settings" => "/v1/whoami".to_owned(),
+        // It is made from the list of guests, which customers have too. Its parts of the document are on other pages.
+        "/hosts/{host}/guests/{guest}" => "/v1/hosts/{host}/guests/{guest}/audit".to_owned(),
+        page => format!("/v1{}", page.strip_suffix("/file").unwrap_or(page)),
+    }
+}
+
+/// What a form sent, whose token is the session's own.
+async fn posted(hub: &Hub, caller: &Caller, body: Body) -> Result<Fields, ApiError> {
+    let fields = Fields::read(body).await?;
+    caller.check(hub, fields.required("csrf")?)?;
+    Ok(fields)
+}
+
+/// A form that makes something has a key of its own: sent twice it is one request.
+fn repeat_key(parts: &mut Parts, fields: &Fields) {
+    if let Some(key) = fields.optional("key").and_then(|key| HeaderValue::from_str(key).ok()) {
+        parts.headers.insert(IDEMPOTENCY_KEY_HEADER, key);
+    }
 }
 
 impl<S: Sync> FromRequestParts<S> for Person {

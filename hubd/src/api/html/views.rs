@@ -1,4 +1,4 @@
-//! Pages of facts: start, hosts, guests, events.
+//! Pages of facts: start, hosts, guests.
 
 use std::sync::Arc;
 
@@ -8,21 +8,21 @@ use axum::response::Response;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::filter::FilterError;
 use holdfast_protocol::operator::{
-    EnrollmentRequestState, EnrollmentRequestView, GuestOnHost, HostState, Page,
+    EnrollmentRequestState, EnrollmentRequestView, GuestOnHost, HostState, Page, Role,
 };
 use hub_page::frame::{Frame, Section};
 use hub_page::{
-    events as events_page, guest as guest_page, guests as guests_page, host as host_page,
-    hosts as hosts_page, start as start_page,
+    guest as guest_page, guests as guests_page, host as host_page, hosts as hosts_page, start as start_page,
 };
 use net::server::Answer;
 
 use super::answer::{self, page, problem};
 use super::person::Person;
+use super::sheets::own;
 use crate::api::authorize::may_list;
 use crate::api::page::CheckedQuery;
 use crate::api::problem::ApiError;
-use crate::api::{Hub, alerts, events as events_call, guests as guests_call, hosts as hosts_call};
+use crate::api::{Hub, alerts, guests as guests_call, hosts as hosts_call};
 use crate::store::PAGE_MAX;
 
 /// Guests on a page: as many as a person scrolls through.
@@ -72,6 +72,9 @@ fn list<T>(answer: Result<Answer<Page<T>>, ApiError>) -> (StatusCode, Page<T>, O
 
 pub(super) async fn start(State(hub): State<Arc<Hub>>, person: Person) -> Response {
     let frame = person.frame(&hub, Section::Start);
+    if person.operator.grant.role() == Role::Customer {
+        return own::start(&hub, &person, &frame).await;
+    }
     match start_of(&hub, &person, &frame).await {
         Ok(response) => response,
         Err(error) => problem(&frame, error),
@@ -209,22 +212,5 @@ async fn one_guest(
             Some(next) => cursor = Some(next),
             None => return Err(ApiError::not_found("guest")),
         }
-    }
-}
-
-pub(super) async fn events(
-    State(hub): State<Arc<Hub>>,
-    person: Person,
-    RawQuery(query): RawQuery,
-) -> Response {
-    let frame = person.frame(&hub, Section::Events);
-    let ListQuery { cursor, .. } = ListQuery::of(query.as_deref());
-    let query = events_call::EventQuery { cursor, ..Default::default() };
-    match events_call::list(State(Arc::clone(&hub)), person.operator, CheckedQuery(query)).await {
-        Ok(Answer(status, found)) => {
-            let shown = events_page::Events { events: &found.items, next: found.next.as_deref() };
-            page(status, events_page::render(&frame, &shown))
-        }
-        Err(error) => problem(&frame, error),
     }
 }

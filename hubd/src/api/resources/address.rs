@@ -13,7 +13,7 @@ use crate::api::problem::ApiError;
 use crate::domain::host::HostRef;
 
 /// A part, or all of one kind.
-pub(super) struct Address {
+pub(in crate::api) struct Address {
     pub host: HostRef,
     pub kind: PartKind,
     /// The guest whose volumes are meant.
@@ -22,6 +22,11 @@ pub(super) struct Address {
 }
 
 impl Address {
+    /// All parts of a kind of a host; of volumes it names none.
+    pub(in crate::api) const fn all(host: HostRef, kind: PartKind) -> Self {
+        Self { host, kind, within: None, part: None }
+    }
+
     /// The one part of a path that names one.
     pub(super) fn part(&self) -> Result<&DocumentPart, ApiError> {
         self.part.as_ref().ok_or_else(|| self.missing())

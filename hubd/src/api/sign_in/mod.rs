@@ -21,7 +21,7 @@ use axum::routing::{delete, get, post};
 
 pub(super) use caller::{Caller, caller_of_cookie, operator_of_session};
 pub(super) use cookie::session as session_token;
-pub(super) use links::redeem;
+pub(super) use links::{make as make_sign_in_link, redeem};
 pub(super) use login::{login, logout};
 pub(super) use passwords::set as set_password;
 pub use refusals::Refusals;
