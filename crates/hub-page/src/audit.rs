@@ -1,4 +1,4 @@
-//! The audit: its ends by host, what the hub kept of one, records about a guest.
+//! Audits: their ends by host, and records about a guest.
 
 use holdfast_protocol::guest_audit::GuestAuditView;
 use holdfast_protocol::local::audit::AuditRecord;

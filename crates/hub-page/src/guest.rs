@@ -43,6 +43,8 @@ struct Fact {
 struct GuestPage<'a> {
     frame: &'a Frame,
     name: &'a str,
+    /// The way to it, which those of its own pages begin with.
+    page: Option<String>,
     host: String,
     status: Word,
     run: Word,
@@ -69,6 +71,7 @@ pub fn render(frame: &Frame, one: &GuestOnHost) -> Result<String, RenderError> {
     let page = GuestPage {
         frame,
         name: &guest.name,
+        page: list.link,
         host: one.host.to_string(),
         status: words::guest_status(guest),
         run: words::run(guest),

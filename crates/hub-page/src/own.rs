@@ -1,4 +1,4 @@
-//! The first page of a customer: their guests, what is proved of them, what they may object to.
+//! The first page of a customer: guests, proofs, objections.
 
 use holdfast_protocol::alert::IncidentView;
 use holdfast_protocol::objection::GuestJobView;

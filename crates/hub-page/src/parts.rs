@@ -1,4 +1,4 @@
-//! Storage targets and backup policies of a host: desired, reported, and who uses them.
+//! Storage targets and backup policies of hosts, with their users.
 
 use holdfast_protocol::resource::PartKind;
 use holdfast_protocol::resource::view::{PartReport, PartState, PartView};

@@ -1,4 +1,4 @@
-//! Every page by every role and scope, as `docs/authorization.md` says of the call that it stands for.
+//! Every page by every role and scope, as `docs/authorization.md` says.
 
 use holdfast_protocol::customer::{CustomerFields, CustomerView, NewCustomer};
 use reqwest::{Method, StatusCode};

@@ -1,4 +1,4 @@
-//! What is shown after a form, and where a page cannot be shown.
+//! Answers to forms, and pages that cannot be shown.
 
 use axum::http::StatusCode;
 use axum::response::Response;

@@ -1,4 +1,4 @@
-//! Pages of people and of tokens of machines, and the forms on them.
+//! Pages of people and machine tokens, and their forms.
 
 use std::sync::Arc;
 
