@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::frame::{Frame, Person, Section};
 use crate::sheet::Notice;
 use crate::{
-    alerts, assets, audit, customers, events, guest, guests, host, hosts, images, jobs, own, people, problem,
-    settings, sign_in, silences, start, tokens,
+    alerts, assets, audit, customers, events, guest, guests, host, hosts, images, jobs, own, parts, people,
+    problem, releases, rollouts, settings, sign_in, silences, start, storage, tokens,
 };
 
 /// A text that would do harm where it is not escaped.
@@ -187,10 +187,47 @@ fn sheets(frame: &Frame) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// Sheets of storage, policies, releases and rollouts.
+fn part_sheets(frame: &Frame) -> Vec<(&'static str, String)> {
+    let at = "2026-11-21T02:00:00Z";
+    let target = json!({ "name": "usb-1", "backend": HOSTILE, "role": "local-backup", "class": "slow",
+        "status": "dropped", "since": at, "reason": HOSTILE });
+    let mut host = detail();
+    host.sections.storage = Some(read(json!([target])));
+    let view: holdfast_protocol::resource::view::PartView = read(json!({
+        "kind": "storage_target", "name": "usb-1", "state": "differs",
+        "current": { "reported_at": at, "age_s": 1, "value": target },
+        "differences": [{ "path": HOSTILE, "desired": HOSTILE }],
+        "used_by": [{ "of": HOSTILE, "field": HOSTILE }]
+    }));
+    let (kind, hash) = (holdfast_protocol::resource::PartKind::StorageTarget, "ab".repeat(32));
+    let listed = [parts::OnHost { host: "box7".to_owned(), view: view.clone() }];
+    let release = read::<Vec<_>>(json!([{
+        "version": "2026.11.1", "manifest_sha256": hash, "issued_at": at, "expires_at": "2027-11-21T02:00:00Z",
+        "signatures": 2, "by": "ada", "put_at": at,
+        "files": [{ "kind": "agent", "name": "agentd",
+            "artifact": { "sha256": hash, "size_bytes": 5, "received_bytes": 0, "state": "missing" } }]
+    }]));
+    let rollout: holdfast_protocol::release::rollout::RolloutView = read(json!({
+        "number": 1, "version": "2026.11.1", "state": "held", "reason": HOSTILE, "by": "ada", "at": at,
+        "open": { "number": 1, "opened_at": at },
+        "waves": [{ "hosts": [{ "host": "box7", "state": "failed", "why": HOSTILE, "wait": { "why": "host" } }],
+            "max_failures": 0, "soak_s": 60, "timeout_s": 60 }]
+    }));
+    vec![
+        ("storage", storage::render(frame, std::slice::from_ref(&host), Some(HOSTILE)).unwrap()),
+        ("targets", parts::list(frame, kind, Some("box7"), &listed, None).unwrap()),
+        ("target", parts::one(frame, "box7", &view, Some(HOSTILE)).unwrap()),
+        ("releases", releases::render(frame, &release, std::slice::from_ref(&rollout)).unwrap()),
+        ("rollout", rollouts::one(frame, &rollout, Notice::Refused(HOSTILE)).unwrap()),
+    ]
+}
+
 fn pages() -> Vec<(&'static str, String)> {
     let frame = frame();
     let mut pages = first_pages(&frame);
     pages.extend(sheets(&frame));
+    pages.extend(part_sheets(&frame));
     pages
 }
 
@@ -313,7 +350,7 @@ fn one_of_several_is_signed_by_its_number_and_one_alone_without() {
 fn a_viewer_is_shown_no_form_that_changes_something() {
     let mut frame = frame();
     frame.person.as_mut().unwrap().role = Role::Viewer;
-    for (name, html) in sheets(&frame) {
+    for (name, html) in sheets(&frame).into_iter().chain(part_sheets(&frame)) {
         // Tokens are each one's own, and viewers may object in a customer's place.
         if matches!(name, "tokens" | "people" | "jobs" | "own") {
             continue;
