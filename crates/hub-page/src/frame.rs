@@ -82,6 +82,11 @@ impl Frame {
         self.person.as_ref().is_some_and(|person| person.sections.contains(&Section::Hosts))
     }
 
+    /// Whether links to pages that change something are of use. Each of those pages is decided by itself.
+    pub(crate) fn may_change(&self) -> bool {
+        self.person.as_ref().is_some_and(|person| matches!(person.role, Role::Operator | Role::Admin))
+    }
+
     /// Whether the page shows facts that change by themselves.
     pub(crate) fn is_live(&self) -> bool {
         self.section != Section::Other

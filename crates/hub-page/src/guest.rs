@@ -44,6 +44,8 @@ struct GuestPage<'a> {
     frame: &'a Frame,
     name: &'a str,
     host: String,
+    /// Where its part of the document is changed.
+    change: Option<String>,
     status: Word,
     run: Word,
     protection: Word,
@@ -70,6 +72,7 @@ pub fn render(frame: &Frame, one: &GuestOnHost) -> Result<String, RenderError> {
         frame,
         name: &guest.name,
         host: one.host.to_string(),
+        change: list.link.as_ref().filter(|_| frame.may_change()).map(|link| format!("{link}/edit")),
         status: words::guest_status(guest),
         run: words::run(guest),
         protection: words::protection(guest),

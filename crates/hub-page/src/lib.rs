@@ -8,23 +8,36 @@
 //! | --- | --- |
 //! | [`frame`] | what all pages have: title, navigation, the person, the time |
 //! | [`words`] | a state as a word, a sign and a tone |
+//! | [`form`] | forms for the parts of a document |
+//! | [`json_text`] | a document's text with its lines and colours |
 //! | [`assets`] | style sheet and script, by their digest |
 //! | others | one page each |
 #![forbid(unsafe_code)]
 
 pub mod account;
 pub mod assets;
+pub mod conflict;
+pub mod document;
+pub mod edit;
+pub mod enrollment;
 pub mod events;
+pub mod first_start;
+pub mod form;
 pub mod frame;
 pub mod guest;
 pub mod guests;
 pub mod host;
 pub mod hosts;
+pub mod json_text;
 pub mod problem;
+pub mod removal;
+pub mod review;
 pub mod sign_in;
 pub mod start;
 pub mod words;
 
+#[cfg(test)]
+mod form_page_tests;
 #[cfg(test)]
 mod tests;
 

@@ -95,12 +95,13 @@ fn pages() -> Vec<(&'static str, String)> {
     let events_shown = read::<Vec<_>>(json!([event()]));
     let guests_shown = [on_host()];
     let fleet = start::Fleet { hosts: &hosts_shown, has_more: true };
-    let fleet = start::Start { incidents: &incidents, requests: Some(&[]), fleet: Some(fleet) };
+    let fleet = start::Start { incidents: &incidents, requests: Some(&[]), fleet: Some(fleet), first: None };
     let list =
         hosts::Hosts { hosts: &hosts_shown, filter: HOSTILE, problem: Some(HOSTILE), next: Some(HOSTILE) };
     let all = guests::Guests { guests: &guests_shown, filter: HOSTILE, problem: None, next: Some(HOSTILE) };
     let log = events::Events { events: &events_shown, next: Some(HOSTILE) };
-    vec![
+    let mut all_pages = crate::form_page_tests::pages(&frame, HOSTILE);
+    all_pages.extend([
         ("start", start::render(&frame, &fleet).unwrap()),
         ("hosts", hosts::render(&frame, &list).unwrap()),
         ("host", host::render(&frame, &detail()).unwrap()),
@@ -109,7 +110,8 @@ fn pages() -> Vec<(&'static str, String)> {
         ("events", events::render(&frame, &log).unwrap()),
         ("sign in", sign_in::render(&Frame { person: None, ..frame.clone() }, Some(HOSTILE)).unwrap()),
         ("problem", problem::render(&frame, HOSTILE, HOSTILE, HOSTILE).unwrap()),
-    ]
+    ]);
+    all_pages
 }
 
 #[test]
@@ -155,7 +157,8 @@ fn each_form_that_changes_something_sends_the_token_of_the_session() {
 
 #[test]
 fn files_are_found_by_the_names_that_pages_use() {
-    let page = &pages()[0].1;
+    let all = pages();
+    let page = &all[0].1;
     for asset in [&assets::STYLE, &assets::SCRIPT] {
         assert!(page.contains(&format!("\"{}\"", asset.path())));
         assert!(assets::named(&asset.file_name()).is_some());
@@ -170,6 +173,7 @@ fn a_calm_page_says_so_and_one_with_an_alert_does_not() {
         incidents: &[],
         requests: Some(&[]),
         fleet: Some(start::Fleet { hosts: &[], has_more: false }),
+        first: None,
     };
     let html = start::render(&frame, &calm).unwrap();
     assert!(html.contains("no host waits to be let in") && html.contains("holdfast host invite"));
@@ -197,7 +201,7 @@ fn who_may_not_see_hosts_is_led_to_none() {
     let mut frame = frame();
     frame.person.as_mut().unwrap().sections = vec![Section::Start, Section::Guests];
     let incidents = read::<Vec<_>>(json!([incident("warning", "first")]));
-    let own = start::Start { incidents: &incidents, requests: None, fleet: None };
+    let own = start::Start { incidents: &incidents, requests: None, fleet: None, first: None };
     let all = guests::Guests { guests: &[on_host()], filter: "", problem: None, next: None };
     for html in [
         start::render(&frame, &own).unwrap(),

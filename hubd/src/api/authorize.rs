@@ -73,14 +73,14 @@ fn not_allowed(path: &str) -> Response {
     (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, verbs.join(","))]).into_response()
 }
 
-/// Decides the page that stands for a call that reads.
-pub(super) async fn decide_read(
+/// Decides the page that stands for a call.
+pub(super) async fn decide_page(
     hub: &Arc<Hub>,
-    path: &str,
+    (verb, path): (&Method, &str),
     operator: &Operator,
     parts: &mut Parts,
 ) -> Result<(), ApiError> {
-    match CALLERS.get(&(path, Method::GET.as_str())) {
+    match CALLERS.get(&(path, verb.as_str())) {
         Some(Caller::Operator(access)) => decide(hub, *access, operator, parts).await,
         Some(Caller::Anyone | Caller::Agent | Caller::Session) | None => Err(ApiError::not_found("page")),
     }
@@ -88,7 +88,12 @@ pub(super) async fn decide_read(
 
 /// Whether a call that lists is answered to them, whole or narrowed to their scope.
 pub(super) fn may_list(operator: &Operator, path: &str) -> bool {
-    let Some(Caller::Operator(access)) = CALLERS.get(&(path, Method::GET.as_str())) else { return false };
+    may_call(operator, &Method::GET, path)
+}
+
+/// Whether a call is answered to them for something within their scope.
+pub(super) fn may_call(operator: &Operator, verb: &Method, path: &str) -> bool {
+    let Some(Caller::Operator(access)) = CALLERS.get(&(path, verb.as_str())) else { return false };
     let grant = &operator.grant;
     match access.verdict(grant.role(), Reach::from(grant.scope()), Place::Inside) {
         Verdict::Allowed | Verdict::Narrowed => true,

@@ -55,6 +55,15 @@ impl ApiError {
         Self(Refused::internal(cause))
     }
 
+    pub(super) const fn code(&self) -> ErrorCode {
+        self.0.problem.code
+    }
+
+    /// The path of the mistake in what was sent, where there is one.
+    pub(super) fn path(&self) -> Option<&str> {
+        self.0.problem.details.get("path").map(String::as_str)
+    }
+
     /// The code and the sentence, for a page.
     pub(super) fn shown(self) -> (ErrorCode, String) {
         (self.0.problem.code, self.0.problem.message)

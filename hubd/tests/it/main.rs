@@ -42,6 +42,9 @@ mod openapi;
 mod operator_rates;
 mod operators;
 mod pages;
+mod pages_document;
+mod pages_first_start;
+mod pages_forms;
 mod postgres;
 #[path = "../../../tests/support/postgres.rs"]
 mod postgres_server;

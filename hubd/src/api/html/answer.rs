@@ -36,6 +36,15 @@ pub(super) fn to(path: &'static str) -> Response {
     as_it_is((StatusCode::SEE_OTHER, location))
 }
 
+/// The same to an address that depends on what was done.
+pub(super) fn to_address(path: &str) -> Result<Response, ApiError> {
+    let location = HeaderValue::from_str(path);
+    let location = location.map_err(|error| ApiError::internal(format!("{path} is no address: {error}")))?;
+    let headers =
+        [(header::LOCATION, location), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    Ok(as_it_is((StatusCode::SEE_OTHER, headers)))
+}
+
 pub(super) fn status(code: ErrorCode) -> StatusCode {
     StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }

@@ -7,6 +7,7 @@
 //! | module | pages |
 //! | --- | --- |
 //! | [`views`] | `/`, `/hosts…`, `/guests`, `/events` |
+//! | [`change`] | forms that change a document, and those by which a host comes in |
 //! | [`entrance`] | `/sign-in…`, `/sign-out` |
 //! | [`account`] | `/account…` |
 //! | [`person`] | who looks at a page |
@@ -15,6 +16,7 @@
 
 mod account;
 mod answer;
+mod change;
 mod entrance;
 mod form;
 mod person;
@@ -42,6 +44,7 @@ pub(super) fn routes(hub: &Arc<Hub>) -> Router<Arc<Hub>> {
         .route("/guests", get(views::guests))
         .route("/events", get(views::events))
         .layer(middleware::from_fn_with_state(Arc::clone(hub), person::require))
+        .merge(change::routes(hub))
 }
 
 /// Pages of who has no session yet, or one that may only set up a sign-in.

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::Response;
+use holdfast_protocol::secret::TokenHash;
 use holdfast_protocol::sign_in::SessionKind;
 use hub_page::frame::{self, Frame, Section};
 
@@ -20,7 +21,7 @@ use crate::api::Hub;
 use crate::api::auth::{Operator, Principal, SessionSource, own_connection};
 use crate::api::authorize;
 use crate::api::problem::ApiError;
-use crate::api::sign_in::{Caller, caller_of_cookie};
+use crate::api::sign_in::{Caller, caller_of_cookie, check_form};
 
 /// The call that the first page stands for.
 const START: &str = "/v1/alerts";
@@ -30,11 +31,19 @@ const START: &str = "/v1/alerts";
 pub(super) struct Person {
     pub operator: Operator,
     csrf: String,
+    token: TokenHash,
 }
 
 impl Person {
     pub(super) fn frame(&self, hub: &Hub, section: Section) -> Frame {
         framed(hub, section, &self.operator, (self.csrf.clone(), entries(&self.operator)))
+    }
+}
+
+impl Person {
+    /// Checks what a form of their session sent back.
+    pub(super) fn check(&self, hub: &Hub, fields: &Fields) -> Result<(), ApiError> {
+        check_form(hub, self.token, fields.optional("csrf").unwrap_or_default())
     }
 }
 
@@ -96,28 +105,37 @@ fn operator_of(caller: &Caller) -> Operator {
 
 /// Decides a request for a page and passes it on.
 pub(super) async fn require(State(hub): State<Arc<Hub>>, request: Request, next: Next) -> Response {
+    let path = match request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str) {
+        "/" => START.to_owned(),
+        path => format!("/v1{path}"),
+    };
+    decided(&hub, (request, next), (Method::GET, path)).await
+}
+
+/// Passes a request on where the person may make the call that its page stands for.
+pub(super) async fn decided(
+    hub: &Arc<Hub>,
+    (request, next): (Request, Next),
+    (verb, path): (Method, String),
+) -> Response {
     let (mut parts, body) = request.into_parts();
-    let caller = match caller_of_cookie(&parts.headers, &hub).await {
+    let caller = match caller_of_cookie(&parts.headers, hub).await {
         Ok(Some(caller)) => caller,
         Ok(None) => return answer::to("/sign-in"),
-        Err(error) => return answer::problem(&stranger(&hub, Section::Other), error),
+        Err(error) => return answer::problem(&stranger(hub, Section::Other), error),
     };
     if caller.record.view.kind == SessionKind::Setup {
         return answer::to("/account");
     }
     let operator = operator_of(&caller);
     if let Err(error) = own_connection(&parts, &operator) {
-        return answer::problem(&frame_of(&hub, &caller), error);
+        return answer::problem(&frame_of(hub, &caller), error);
     }
-    let path = match parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str) {
-        "/" => START.to_owned(),
-        path => format!("/v1{path}"),
-    };
-    if let Err(error) = authorize::decide_read(&hub, &path, &operator, &mut parts).await {
-        return answer::problem(&frame_of(&hub, &caller), error);
+    if let Err(error) = authorize::decide_page(hub, (&verb, &path), &operator, &mut parts).await {
+        return answer::problem(&frame_of(hub, &caller), error);
     }
-    let csrf = caller.csrf(&hub).expose().to_owned();
-    parts.extensions.insert(Person { operator, csrf });
+    let csrf = caller.csrf(hub).expose().to_owned();
+    parts.extensions.insert(Person { operator, csrf, token: caller.token });
     next.run(Request::from_parts(parts, body)).await
 }
 

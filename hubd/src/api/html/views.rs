@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, RawQuery, State};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::filter::FilterError;
 use holdfast_protocol::operator::{
-    EnrollmentRequestState, EnrollmentRequestView, GuestOnHost, HostState, Page,
+    EnrollmentRequestState, EnrollmentRequestView, GuestOnHost, HostState, HostView, Page,
 };
+use hub_page::first_start::FirstStart;
 use hub_page::frame::{Frame, Section};
 use hub_page::{
     events as events_page, guest as guest_page, guests as guests_page, host as host_page,
@@ -19,7 +20,7 @@ use net::server::Answer;
 
 use super::answer::{self, page, problem};
 use super::person::Person;
-use crate::api::authorize::may_list;
+use crate::api::authorize::{may_call, may_list};
 use crate::api::page::CheckedQuery;
 use crate::api::problem::ApiError;
 use crate::api::{Hub, alerts, events as events_call, guests as guests_call, hosts as hosts_call};
@@ -95,7 +96,9 @@ async fn start_of(hub: &Arc<Hub>, person: &Person, frame: &Frame) -> Result<Resp
     } else {
         None
     };
+    let first = first_start(hub, person, hosts.as_ref(), requests.as_ref()).await?;
     let shown = start_page::Start {
+        first: first.as_ref(),
         incidents: &incidents.items,
         requests: requests.as_deref(),
         fleet: hosts
@@ -103,6 +106,22 @@ async fn start_of(hub: &Arc<Hub>, person: &Person, frame: &Frame) -> Result<Resp
             .map(|hosts| start_page::Fleet { hosts: &hosts.items, has_more: hosts.next.is_some() }),
     };
     Ok(page(StatusCode::OK, start_page::render(frame, &shown)))
+}
+
+/// The first steps of a hub that has nothing yet, for who may take them.
+async fn first_start(
+    hub: &Hub,
+    person: &Person,
+    hosts: Option<&Page<HostView>>,
+    requests: Option<&Vec<EnrollmentRequestView>>,
+) -> Result<Option<FirstStart>, ApiError> {
+    let (Some(hosts), Some(requests)) = (hosts, requests) else { return Ok(None) };
+    let may = may_call(&person.operator, &Method::POST, "/v1/invites");
+    if FirstStart::is_done(&hosts.items) || !may {
+        return Ok(None);
+    }
+    let credentials = hub.store.credentials(person.operator.principal.name().clone()).await?;
+    Ok(credentials.and_then(|own| FirstStart::of(&own.state, &hosts.items, requests.len())))
 }
 
 /// Requests for enrollment that nobody decided, the oldest first, a page of them at most.

@@ -15,6 +15,9 @@ use axum::routing::{MethodRouter, get};
 
 use super::Hub;
 
+pub(super) use self::address::Address;
+pub(super) use self::change::{DeleteQuery, create, delete, put};
+
 fn all() -> MethodRouter<Arc<Hub>> {
     get(read::list).post(change::create)
 }

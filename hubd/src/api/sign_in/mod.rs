@@ -19,7 +19,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{delete, get, post};
 
-pub(super) use caller::{Caller, caller_of_cookie, operator_of_session};
+pub(super) use caller::{Caller, caller_of_cookie, check_form, operator_of_session};
 pub(super) use cookie::session as session_token;
 pub(super) use links::redeem;
 pub(super) use login::{login, logout};
