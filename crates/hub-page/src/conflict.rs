@@ -1,4 +1,4 @@
-//! A change that somebody else came before.
+//! A change that another one came before.
 
 use askama::Template;
 use holdfast_protocol::generation::Generation;

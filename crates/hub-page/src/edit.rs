@@ -10,7 +10,7 @@ use crate::form::merge::Collision;
 use crate::form::parts::{form_of, name_of};
 use crate::form::problem::{Problem, REASON};
 use crate::form::values::Values;
-use crate::form::view::{Filled, GroupView, id};
+use crate::form::view::{FilledForm, GroupView, id};
 use crate::frame::Frame;
 
 /// Whether the part is new.
@@ -74,7 +74,7 @@ struct EditPage<'a> {
 /// [`RenderError`].
 pub fn render(frame: &Frame, edit: &Edit<'_>) -> Result<String, RenderError> {
     let is_new = edit.novelty == Novelty::New;
-    let filled = Filled {
+    let filled = FilledForm {
         kind: edit.kind,
         form: form_of(edit.kind),
         values: edit.values,

@@ -52,7 +52,7 @@ pub fn invited(frame: &Frame, name: &str, made: &InviteCreated) -> Result<String
 
 /// What a person compared and typed.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Typed<'a> {
+pub struct ApprovalFields<'a> {
     pub name: &'a str,
     pub fingerprint: &'a str,
 }
@@ -64,7 +64,7 @@ struct RequestPage<'a> {
     id: String,
     claimed: String,
     first: When,
-    typed: Typed<'a>,
+    typed: ApprovalFields<'a>,
     problems: Vec<ProblemLine>,
     is_pending: bool,
     state: &'static str,
@@ -78,7 +78,7 @@ struct RequestPage<'a> {
 pub fn request(
     frame: &Frame,
     request: &EnrollmentRequestView,
-    typed: Typed<'_>,
+    typed: ApprovalFields<'_>,
     message: Option<&str>,
 ) -> Result<String, RenderError> {
     let claimed = request.claimed_name.to_string();
@@ -86,7 +86,7 @@ pub fn request(
         frame,
         id: request.id.to_string(),
         first: frame.when(request.first_at),
-        typed: Typed { name: if typed.name.is_empty() { &claimed } else { typed.name }, ..typed },
+        typed: ApprovalFields { name: if typed.name.is_empty() { &claimed } else { typed.name }, ..typed },
         claimed: claimed.clone(),
         problems: problem("fingerprint", "Fingerprint", message),
         is_pending: request.state == EnrollmentRequestState::Pending,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::conflict::{self, Conflict};
 use crate::document::{self, Editor, EditorProblem, MayChange, Newest, Version};
 use crate::edit::{self, Edit, Novelty, VolumeLink};
-use crate::enrollment::{self, Typed};
+use crate::enrollment::{self, ApprovalFields};
 use crate::first_start::FirstStart;
 use crate::form::known::KnownNames;
 use crate::form::merge::Collision;
@@ -197,7 +197,7 @@ fn entrances(frame: &Frame, hostile: &'static str) -> Vec<(&'static str, String)
     let made: InviteCreated = read(json!({
         "invite": "018f3c1e-6b1f-7c1d-9d0a-0000000000c1", "code": "hfi_x", "expires_at": "2026-11-22T02:00:00Z"
     }));
-    let typed = Typed { name: hostile, fingerprint: hostile };
+    let typed = ApprovalFields { name: hostile, fingerprint: hostile };
     let first = FirstStart::of(&read(json!({ "recovery_codes": 0 })), &[], 1).unwrap();
     let fleet = Some(start::Fleet { hosts: &[], has_more: false });
     let start = start::Start { incidents: &[], requests: Some(&[request()]), fleet, first: Some(&first) };
@@ -275,7 +275,7 @@ fn a_mistake_is_announced_and_leads_to_its_field() {
 
 #[test]
 fn the_fingerprint_of_a_request_is_not_on_its_page() {
-    let html = enrollment::request(&frame(), &request(), Typed::default(), None).unwrap();
+    let html = enrollment::request(&frame(), &request(), ApprovalFields::default(), None).unwrap();
     assert!(!html.contains("abab"), "who copies it has compared nothing");
 }
 

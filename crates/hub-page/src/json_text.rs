@@ -1,4 +1,4 @@
-//! A document's text with line numbers, and with a meaning for each piece.
+//! A document's text with line numbers and a meaning of each piece.
 //!
 //! In: a text that may be no JSON at all. Out: its lines, each made of pieces; and the line of a path. A text that is no JSON
 //! has pieces too, and never fails.

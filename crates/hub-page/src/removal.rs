@@ -1,4 +1,4 @@
-//! The page that asks before a part is left out of a document.
+//! The page before a part is left out of a document.
 
 use askama::Template;
 use holdfast_protocol::generation::Generation;

@@ -1,4 +1,4 @@
-//! What a change would do, before it is made.
+//! The effects of a change before it is made.
 
 use askama::Template;
 use holdfast_protocol::id::TargetName;

@@ -1,4 +1,4 @@
-//! From the content of a part to the values of its form, and back.
+//! The content of a part as values of its form, and back.
 //!
 //! A content that comes back is the earlier one with the fields of the form set: what a form does not show stays as it was.
 

@@ -1,4 +1,4 @@
-//! What two people changed at once, field by field.
+//! Two changes of one part, put together field by field.
 
 use super::values::Values;
 use super::{Field, Group, fields};

@@ -1,4 +1,4 @@
-//! What was typed into a form, by the path of each field.
+//! Values of a form, by the path of each field.
 
 use std::collections::BTreeMap;
 

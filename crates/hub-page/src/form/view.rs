@@ -73,7 +73,7 @@ pub(crate) fn id(path: &str) -> String {
 }
 
 /// What the views of a form are made of.
-pub(crate) struct Filled<'a> {
+pub(crate) struct FilledForm<'a> {
     pub kind: PartKind,
     pub form: &'static [Group],
     pub values: &'a Values,
@@ -83,7 +83,7 @@ pub(crate) struct Filled<'a> {
     pub fixed: Option<&'static str>,
 }
 
-impl Filled<'_> {
+impl FilledForm<'_> {
     pub fn groups(&self) -> Vec<GroupView> {
         let group = |group: &'static Group| GroupView {
             legend: group.legend,

@@ -1,4 +1,4 @@
-//! A change that somebody else came before: both are shown, and the form goes on from the newest version.
+//! A change that another one came before.
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -27,14 +27,14 @@ use crate::domain::host::HostRef;
 const BETWEEN_MAX: u32 = 20;
 
 /// The newest version, and what came since the one that was seen.
-pub(super) struct Newer {
+pub(super) struct NewerVersions {
     pub between: Vec<DesiredVersion>,
     pub basis: Basis,
     /// What differs between the version that was seen and the newest.
     pub theirs: DocumentDiff,
 }
 
-impl Newer {
+impl NewerVersions {
     pub(super) async fn read(hub: &Hub, host: HostRef, before: &DesiredDocument) -> Result<Self, ApiError> {
         let versions = hub.store.desired_history(host.clone(), None, BETWEEN_MAX).await?;
         let mut between = versions.ok_or_else(|| ApiError::not_found("host"))?;
@@ -62,7 +62,7 @@ pub(super) async fn of_part(
     sent: &Submission,
     content: &Value,
 ) -> Result<Response, ApiError> {
-    let newer = Newer::read(&one.hub, one.address.host.clone(), &basis.document).await?;
+    let newer = NewerVersions::read(&one.hub, one.address.host.clone(), &basis.document).await?;
     let form = form_of(one.kind());
     let wish = PartContent::parse(one.kind(), content).ok();
     let (next, collisions, after) = match one.address.part() {

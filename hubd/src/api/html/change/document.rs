@@ -1,4 +1,4 @@
-//! The whole document: by its parts, as its text, and the editor of the text.
+//! The whole document by its parts, as text, and its editor.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use hub_page::review::{self, Review, WayBack};
 use net::server::Ids;
 use uuid::Uuid;
 
-use super::collision::{Newer, own_diff};
+use super::collision::{NewerVersions, own_diff};
 use super::part::{carried, newest};
 use super::submission::{Step, Submission, frame_of, or_problem};
 use crate::api::Hub;
@@ -236,7 +236,7 @@ async fn collision(
     sent: &Submission,
     own: DesiredDocument,
 ) -> Result<Response, ApiError> {
-    let newer = Newer::read(&one.hub, one.host.clone(), &basis.document).await?;
+    let newer = NewerVersions::read(&one.hub, one.host.clone(), &basis.document).await?;
     let own = own_diff(&basis.document, own);
     let mut next = sent.values.clone();
     next.set("generation", &newer.generation().to_string());

@@ -9,7 +9,7 @@ use axum::response::Response;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::EnrollmentRequestId;
 use holdfast_protocol::operator::EnrollmentRequestView;
-use hub_page::enrollment::{self as pages, Typed};
+use hub_page::enrollment::{self as pages, ApprovalFields};
 use hub_page::form::problem::words;
 use net::server::{Answer, Ids};
 use serde_json::json;
@@ -83,7 +83,7 @@ pub(super) async fn show(State(hub): State<Arc<Hub>>, person: Person, Path(id): 
     let frame = frame_of(&hub, &person);
     let shown = async {
         let request = found(&hub, &id).await?;
-        Ok(page(StatusCode::OK, pages::request(&frame, &request, Typed::default(), None)))
+        Ok(page(StatusCode::OK, pages::request(&frame, &request, ApprovalFields::default(), None)))
     };
     or_problem(&frame, shown.await)
 }
@@ -100,7 +100,7 @@ pub(super) async fn decide(
         let fields = Fields::read_up_to(body, FORM_MAX).await?;
         person.check(&hub, &fields)?;
         let field = |name| fields.optional(name).unwrap_or_default().trim();
-        let typed = Typed { name: field("host_name"), fingerprint: field("fingerprint") };
+        let typed = ApprovalFields { name: field("host_name"), fingerprint: field("fingerprint") };
         let end = if field("step") == "refuse" { "refuse" } else { "approve" };
         let call = (Method::POST, format!("/v1/enrollment-requests/{id}/{end}"));
         let head = Head::of_page(call, HeaderMap::new(), person.operator.clone(), ids);

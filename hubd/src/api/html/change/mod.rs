@@ -1,4 +1,4 @@
-//! Pages that change something: parts of a document, its text, and which hosts come in.
+//! Pages that change documents, and those that bring hosts in.
 //!
 //! In: a form of a session. Out: a page with the form again, a review of what the change would do, or the way to what was
 //! made. A page stands for the call that it makes, and that call's own code reads, judges and makes the change.

@@ -1,4 +1,4 @@
-//! A form for one part: a new one, or another content of one that is there.
+//! A form for one part, new or existing.
 
 use std::collections::HashMap;
 use std::sync::Arc;

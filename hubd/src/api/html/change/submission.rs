@@ -1,4 +1,4 @@
-//! What a form of a change sent: its fields, and how far it is.
+//! A form of a change as it was sent.
 
 use std::sync::Arc;
 

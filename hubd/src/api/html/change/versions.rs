@@ -1,4 +1,4 @@
-//! Versions of a document: who put what and why, what one changed, and the way back to it.
+//! Versions of a document, what one changed, and rollback.
 
 use std::sync::Arc;
 
