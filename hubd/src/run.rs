@@ -18,8 +18,8 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::api::{
-    self, ConcurrencyLimits, Downloads, HubCounters, LongPolls, OperatorCallLimits, RateLimits, SignIn,
-    UsageInbox,
+    self, ConcurrencyLimits, Downloads, HubCounters, LiveFeed, LongPolls, OperatorCallLimits, RateLimits,
+    SignIn, UsageInbox,
 };
 use crate::artifacts::{ArtifactError, ArtifactFolder, ArtifactLimits};
 use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, ServerCertificateError};
@@ -43,7 +43,7 @@ use crate::task::reload::{Reload, ReloadSource};
 use crate::task::state_snapshots::{self, SnapshotSettings};
 use crate::task::webhook::Forwarder;
 use crate::task::{
-    changes, database_check, deadman, rollouts, sign_in_refusals, upkeep, usage, watcher, webhook,
+    changes, database_check, deadman, live, rollouts, sign_in_refusals, upkeep, usage, watcher, webhook,
     work_orders,
 };
 
@@ -303,6 +303,8 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     if let Some(changed) = store.changed_hosts() {
         tasks.spawn(changes::run(changed, long_polls.clone(), stopped.clone()));
     }
+    let live = LiveFeed::default();
+    tasks.spawn(live::run(store.clone(), live.clone(), stopped.clone()));
     match start.webhook {
         Some(webhook) => {
             let clock = Arc::clone(&start.clock);
@@ -387,6 +389,7 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
         release_order: tokio::sync::Mutex::default(),
         downloads: Arc::new(Downloads::default()),
         long_polls,
+        live,
         stop: stopped.clone(),
         concurrency: ConcurrencyLimits::default(),
         rates: RateLimits::new(start.operator_calls),

@@ -34,6 +34,15 @@ pub static SCRIPT: Asset = Asset {
     digest: LazyLock::new(|| digest(include_bytes!("../assets/page.js"))),
 };
 
+/// Reads a page anew when the hub says that something changed.
+pub static LIVE: Asset = Asset {
+    name: "live",
+    end: "js",
+    media: "text/javascript; charset=utf-8",
+    bytes: include_bytes!("../assets/live.js"),
+    digest: LazyLock::new(|| digest(include_bytes!("../assets/live.js"))),
+};
+
 /// Sixteen hexadecimal digits of the SHA-256.
 fn digest(bytes: &[u8]) -> String {
     let whole = hex::encode(Sha256::digest(bytes));
@@ -57,5 +66,5 @@ impl Asset {
 /// The asset with this file name; none for one of another version.
 #[must_use]
 pub fn named(file: &str) -> Option<&'static Asset> {
-    [&STYLE, &SCRIPT].into_iter().find(|asset| asset.file_name() == file)
+    [&STYLE, &SCRIPT, &LIVE].into_iter().find(|asset| asset.file_name() == file)
 }

@@ -68,6 +68,8 @@ pub struct Frame {
     pub hub_version: &'static str,
     /// The time by which ages are shown.
     pub now: Timestamp,
+    /// The newest change that the page knows of; none for a page that is not read anew.
+    pub live: Option<u64>,
 }
 
 impl Frame {
@@ -82,9 +84,26 @@ impl Frame {
         self.person.as_ref().is_some_and(|person| person.sections.contains(&Section::Hosts))
     }
 
-    /// Whether the page shows facts that change by themselves.
-    pub(crate) fn is_live(&self) -> bool {
-        self.section != Section::Other
+    /// From which change on a page of facts is told of later ones.
+    pub(crate) fn live_after(&self) -> Option<u64> {
+        self.live.filter(|_| self.section != Section::Other)
+    }
+
+    /// Whether the person may order work that needs no signature.
+    pub(crate) fn may_order(&self) -> bool {
+        self.person.as_ref().is_some_and(|person| match person.role {
+            Role::Customer | Role::Viewer => false,
+            Role::Operator | Role::Admin => true,
+        })
+    }
+
+    /// What a form sends back.
+    pub(crate) fn csrf(&self) -> &str {
+        self.person.as_ref().map_or("", |person| &person.csrf)
+    }
+
+    pub(crate) fn live_script(&self) -> String {
+        assets::LIVE.path()
     }
 
     pub(crate) fn style(&self) -> String {

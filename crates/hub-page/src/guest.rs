@@ -1,14 +1,51 @@
 //! The page of one guest.
 
 use askama::Template;
+use holdfast_protocol::guest_audit::GuestAuditView;
 use holdfast_protocol::operator::GuestOnHost;
 use holdfast_protocol::protection::Protection;
 use holdfast_protocol::report::{FieldState, InForce};
 use holdfast_protocol::time_text::{bytes, span};
+use holdfast_protocol::usage::UsageSeries;
+use holdfast_protocol::work_order::WorkOrderView;
+use jiff::Timestamp;
 
 use crate::RenderError;
+use crate::chart::{ChartSpan, Charts};
 use crate::frame::{Frame, When};
+use crate::orders::{self, OrderRow};
 use crate::words::{self, Word};
+
+/// What the page is made of.
+#[derive(Clone, Copy)]
+pub struct Guest<'a> {
+    pub one: &'a GuestOnHost,
+    /// What it used, and how far back it is shown.
+    pub usage: Option<(ChartSpan, &'a UsageSeries)>,
+    /// What its host wrote down about it.
+    pub audit: Option<&'a GuestAuditView>,
+    /// Its newest work orders.
+    pub orders: &'a [WorkOrderView],
+    /// What makes each order of this page one, however often its form is sent.
+    pub once: &'a str,
+    pub certificate: Certificate,
+}
+
+/// Whether the hub has a restore certificate of the guest that the person may read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Certificate {
+    None,
+    Kept,
+}
+
+/// Records of the timeline, at most.
+const TIMELINE_SHOWN: usize = 40;
+
+struct Moment {
+    at: When,
+    what: String,
+    detail: String,
+}
 
 struct FieldRow {
     path: String,
@@ -17,6 +54,9 @@ struct FieldRow {
     applied: String,
     applied_at: Option<When>,
     next_start: &'static str,
+    /// Marks of the values that are not as the document says.
+    current_mark: &'static str,
+    applied_mark: &'static str,
 }
 
 struct BackupRow {
@@ -57,11 +97,18 @@ struct GuestPage<'a> {
     backups: Vec<BackupRow>,
     tests: Vec<TestRow>,
     fields: Vec<FieldRow>,
+    uid: Option<String>,
+    usage: Option<Charts>,
+    timeline: Vec<Moment>,
+    orders: Vec<OrderRow>,
+    once: &'a str,
+    has_certificate: bool,
 }
 
 /// # Errors
 /// [`RenderError`].
-pub fn render(frame: &Frame, one: &GuestOnHost) -> Result<String, RenderError> {
+pub fn render(frame: &Frame, shown: &Guest<'_>) -> Result<String, RenderError> {
+    let one = shown.one;
     let guest = &one.guest;
     let list = crate::guests::row(frame, one);
     let report = guest.protection.as_deref();
@@ -83,6 +130,12 @@ pub fn render(frame: &Frame, one: &GuestOnHost) -> Result<String, RenderError> {
         backups: report.iter().flat_map(|report| &report.newest).map(|one| backup(frame, one)).collect(),
         tests: report.iter().flat_map(|report| &report.tested).map(|one| test(frame, one)).collect(),
         fields: guest.fields.iter().map(|field| field_row(frame, field)).collect(),
+        uid: guest.uid.map(|uid| uid.to_string()),
+        usage: shown.usage.map(|(span, series)| Charts::new(frame, span, series)),
+        timeline: shown.audit.map(|audit| timeline(frame, audit)).unwrap_or_default(),
+        orders: orders::rows(frame, one.host.as_str(), shown.orders),
+        once: shown.once,
+        has_certificate: shown.certificate == Certificate::Kept,
     };
     page.render()
 }
@@ -125,9 +178,24 @@ fn test(frame: &Frame, one: &holdfast_protocol::protection::TierTested) -> TestR
     }
 }
 
+/// The newest records first. Single steps are left to the audit itself.
+fn timeline(frame: &Frame, audit: &GuestAuditView) -> Vec<Moment> {
+    let lines = audit.records.iter().rev().map(|record| &record.line);
+    let whole = lines.filter(|line| !line.action.starts_with("step_") && !line.action.starts_with("undo_"));
+    let moment = |line: &holdfast_protocol::audit::AuditLine| Moment {
+        at: frame.when(Timestamp::from_microsecond(line.at_us).unwrap_or(frame.now)),
+        what: line.action.replace('_', " "),
+        detail: line.detail.clone(),
+    };
+    whole.take(TIMELINE_SHOWN).map(moment).collect()
+}
+
 fn field_row(frame: &Frame, field: &FieldState) -> FieldRow {
     let or_dash = |text: Option<&String>| text.cloned().unwrap_or_else(|| "—".to_owned());
+    let mark = |value: Option<&String>| if value == field.desired.as_ref() { "" } else { "≠" };
     FieldRow {
+        current_mark: mark(field.observed.as_ref()),
+        applied_mark: mark(field.applied.as_ref().map(|applied| &applied.value)),
         path: field.field.path().to_string(),
         desired: or_dash(field.desired.as_ref()),
         current: or_dash(field.observed.as_ref()),

@@ -9,18 +9,23 @@
 //! | [`frame`] | what all pages have: title, navigation, the person, the time |
 //! | [`words`] | a state as a word, a sign and a tone |
 //! | [`assets`] | style sheet and script, by their digest |
+//! | [`chart`] | use over time as pictures with tables |
+//! | [`qr`] | a text as a QR code |
 //! | others | one page each |
 #![forbid(unsafe_code)]
 
 pub mod account;
 pub mod assets;
+pub mod chart;
 pub mod events;
 pub mod frame;
 pub mod guest;
 pub mod guests;
 pub mod host;
 pub mod hosts;
+pub mod orders;
 pub mod problem;
+pub mod qr;
 pub mod sign_in;
 pub mod start;
 pub mod words;

@@ -80,7 +80,17 @@ pub(super) async fn decide_read(
     operator: &Operator,
     parts: &mut Parts,
 ) -> Result<(), ApiError> {
-    match CALLERS.get(&(path, Method::GET.as_str())) {
+    decide_page(hub, (path, Method::GET), operator, parts).await
+}
+
+/// Decides a form, or a page, that stands for this call.
+pub(super) async fn decide_page(
+    hub: &Arc<Hub>,
+    (path, method): (&str, Method),
+    operator: &Operator,
+    parts: &mut Parts,
+) -> Result<(), ApiError> {
+    match CALLERS.get(&(path, method.as_str())) {
         Some(Caller::Operator(access)) => decide(hub, *access, operator, parts).await,
         Some(Caller::Anyone | Caller::Agent | Caller::Session) | None => Err(ApiError::not_found("page")),
     }

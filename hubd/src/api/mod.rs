@@ -38,6 +38,7 @@ mod html;
 mod image_approvals;
 mod invites;
 mod jobs;
+mod live_feed;
 mod long_poll;
 mod metrics;
 mod mutation;
@@ -76,6 +77,7 @@ use tokio::sync::{Mutex, Semaphore, watch};
 
 pub use self::alerts::{ConfiguredReceiver, ConfiguredReceivers, SettingsFiles};
 pub use downloads::Downloads;
+pub use live_feed::{LISTENERS_EACH, LiveFeed};
 pub use long_poll::LongPolls;
 pub use metrics::HubCounters;
 pub use operator_rates::OperatorCallLimits;
@@ -121,6 +123,8 @@ pub struct Hub {
     pub downloads: Arc<Downloads>,
     /// Check-ins that are held open.
     pub long_polls: LongPolls,
+    /// Pages that are open.
+    pub live: LiveFeed,
     /// Becomes true when the hub is to stop.
     pub stop: watch::Receiver<bool>,
     /// Limits on reading and keeping bodies at once.

@@ -48,6 +48,7 @@ mod liveness;
 mod machine_tokens;
 mod objections;
 mod operators;
+mod page_changes;
 mod prune;
 mod readers;
 mod readmission;

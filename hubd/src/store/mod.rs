@@ -39,6 +39,7 @@ mod machine_tokens;
 mod object_facts;
 mod operators;
 mod outbox;
+mod page_changes;
 mod prune;
 mod release_offers;
 mod releases;
@@ -106,6 +107,7 @@ pub use machine_tokens::{
 pub use object_facts::{ObjectRef, Objects};
 pub use operators::{NewOperator, OperatorError, OperatorRecord, Operators, TokenMade};
 pub use outbox::{DeliveryEnd, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, TestError};
+pub use page_changes::{PAGE_CHANGES_MAX, PageChange, PageChangeQuery, PageChanges};
 pub use prune::{
     ALERT_LOG_KEPT, ANSWERS_KEPT, AUDIT_RECORDS_KEPT, CERTIFICATES_KEPT, DELIVERIES_KEPT,
     ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, READINGS_KEPT,
@@ -173,6 +175,7 @@ pub trait Store:
     + Leases
     + Operators
     + Outbox
+    + PageChanges
     + Pruning
     + ReleaseOffers
     + Releases

@@ -10,6 +10,7 @@ pub mod escrow_notice;
 pub mod http_post;
 pub mod hub_backup;
 pub mod leases;
+pub mod live;
 pub mod reload;
 pub mod rollouts;
 pub mod sign_in_refusals;

@@ -34,6 +34,7 @@ mod idempotency;
 mod image_rollouts;
 mod jobs;
 mod layers;
+mod live;
 #[path = "../../../tests/support/mail_server.rs"]
 mod mail_server;
 mod metrics;
@@ -42,6 +43,7 @@ mod openapi;
 mod operator_rates;
 mod operators;
 mod pages;
+mod pages_of_work;
 mod postgres;
 #[path = "../../../tests/support/postgres.rs"]
 mod postgres_server;

@@ -29,10 +29,12 @@ pub(super) fn page(status: StatusCode, html: Result<String, RenderError>) -> Res
 
 /// Sends the browser to another page, by GET.
 pub(super) fn to(path: &'static str) -> Response {
-    let location = [
-        (header::LOCATION, HeaderValue::from_static(path)),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
+    to_page(HeaderValue::from_static(path))
+}
+
+/// The same, to an address that was made of checked parts.
+pub(super) fn to_page(path: HeaderValue) -> Response {
+    let location = [(header::LOCATION, path), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     as_it_is((StatusCode::SEE_OTHER, location))
 }
 

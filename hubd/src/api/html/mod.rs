@@ -9,14 +9,20 @@
 //! | [`views`] | `/`, `/hosts…`, `/guests`, `/events` |
 //! | [`entrance`] | `/sign-in…`, `/sign-out` |
 //! | [`account`] | `/account…` |
+//! | [`details`] | what the pages of a host and of a guest have besides its report |
+//! | [`orders`] | work orders: forms and pages |
+//! | [`live`] | `/live`: what changed, while a page is open |
 //! | [`person`] | who looks at a page |
 //! | [`form`] | what a form sent |
 //! | [`answer`] | headers of a page, and errors as pages |
 
 mod account;
 mod answer;
+mod details;
 mod entrance;
 mod form;
+mod live;
+mod orders;
 mod person;
 mod views;
 
@@ -39,8 +45,12 @@ pub(super) fn routes(hub: &Arc<Hub>) -> Router<Arc<Hub>> {
         .route("/hosts", get(views::hosts))
         .route("/hosts/{host}", get(views::host))
         .route("/hosts/{host}/guests/{guest}", get(views::guest))
+        .route("/hosts/{host}/guests/{guest}/restore-certificate", get(details::download))
+        .route("/hosts/{host}/work-orders", post(orders::make))
+        .route("/hosts/{host}/work-orders/{order}", get(orders::show))
         .route("/guests", get(views::guests))
         .route("/events", get(views::events))
+        .route("/live", get(live::live))
         .layer(middleware::from_fn_with_state(Arc::clone(hub), person::require))
 }
 

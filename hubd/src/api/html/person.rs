@@ -25,16 +25,22 @@ use crate::api::sign_in::{Caller, caller_of_cookie};
 /// The call that the first page stands for.
 const START: &str = "/v1/alerts";
 
+/// Whoever may see that page is told of changes within their scope.
+const LIVE: &str = "/live";
+
 /// A person whose request was decided.
 #[derive(Clone)]
 pub(super) struct Person {
     pub operator: Operator,
     csrf: String,
+    /// The newest change before the page was read.
+    newest: u64,
 }
 
 impl Person {
     pub(super) fn frame(&self, hub: &Hub, section: Section) -> Frame {
-        framed(hub, section, &self.operator, (self.csrf.clone(), entries(&self.operator)))
+        let frame = framed(hub, section, &self.operator, (self.csrf.clone(), entries(&self.operator)));
+        Frame { live: Some(self.newest), ..frame }
     }
 }
 
@@ -63,7 +69,7 @@ fn framed(
 
 /// What surrounds a page before the sign-in.
 pub(super) fn stranger(hub: &Hub, section: Section) -> Frame {
-    Frame { section, person: None, hub_version: env!("CARGO_PKG_VERSION"), now: hub.clock.now() }
+    Frame { section, person: None, hub_version: env!("CARGO_PKG_VERSION"), now: hub.clock.now(), live: None }
 }
 
 /// The frame of a session, whatever it may do. One that may only set up a sign-in has no other page.
@@ -88,7 +94,7 @@ pub(super) async fn checked(
     Ok(Some((caller, fields)))
 }
 
-fn operator_of(caller: &Caller) -> Operator {
+pub(super) fn operator_of(caller: &Caller) -> Operator {
     let owner = &caller.record.owner;
     let principal = Principal::Person { name: owner.name.clone(), session: SessionSource::SignIn };
     Operator { principal, grant: owner.grant.clone() }
@@ -110,14 +116,19 @@ pub(super) async fn require(State(hub): State<Arc<Hub>>, request: Request, next:
         return answer::problem(&frame_of(&hub, &caller), error);
     }
     let path = match parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str) {
-        "/" => START.to_owned(),
+        "/" | LIVE => START.to_owned(),
         path => format!("/v1{path}"),
     };
     if let Err(error) = authorize::decide_read(&hub, &path, &operator, &mut parts).await {
         return answer::problem(&frame_of(&hub, &caller), error);
     }
     let csrf = caller.csrf(&hub).expose().to_owned();
-    parts.extensions.insert(Person { operator, csrf });
+    // What changes from here on, the page does not know yet, and is told of.
+    let newest = match hub.store.newest_page_change().await {
+        Ok(newest) => newest,
+        Err(error) => return answer::problem(&frame_of(&hub, &caller), error.into()),
+    };
+    parts.extensions.insert(Person { operator, csrf, newest });
     next.run(Request::from_parts(parts, body)).await
 }
 

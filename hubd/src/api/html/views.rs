@@ -10,6 +10,7 @@ use holdfast_protocol::filter::FilterError;
 use holdfast_protocol::operator::{
     EnrollmentRequestState, EnrollmentRequestView, GuestOnHost, HostState, Page,
 };
+use hub_page::chart::ChartSpan;
 use hub_page::frame::{Frame, Section};
 use hub_page::{
     events as events_page, guest as guest_page, guests as guests_page, host as host_page,
@@ -18,6 +19,7 @@ use hub_page::{
 use net::server::Answer;
 
 use super::answer::{self, page, problem};
+use super::details;
 use super::person::Person;
 use crate::api::authorize::may_list;
 use crate::api::page::CheckedQuery;
@@ -168,25 +170,75 @@ pub(super) async fn guests(
     page(status, guests_page::render(&frame, &shown))
 }
 
-pub(super) async fn host(State(hub): State<Arc<Hub>>, person: Person, Path(host): Path<String>) -> Response {
+pub(super) async fn host(
+    State(hub): State<Arc<Hub>>,
+    person: Person,
+    Path(host): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
     let frame = person.frame(&hub, Section::Hosts);
-    match hosts_call::show(State(Arc::clone(&hub)), person.operator, Path(host)).await {
-        Ok(Answer(status, detail)) => page(status, host_page::render(&frame, &detail)),
+    match host_of(&hub, &person, &frame, host, query.as_deref()).await {
+        Ok(response) => response,
         Err(error) => problem(&frame, error),
     }
+}
+
+async fn host_of(
+    hub: &Arc<Hub>,
+    person: &Person,
+    frame: &Frame,
+    host: String,
+    query: Option<&str>,
+) -> Result<Response, ApiError> {
+    let call = hosts_call::show(State(Arc::clone(hub)), person.operator.clone(), Path(host.clone()));
+    let Answer(status, detail) = call.await?;
+    let span = details::span(query);
+    let usage = details::usage(hub, person, &host, None, span.series()).await?;
+    let hourly = details::usage(hub, person, &host, None, ChartSpan::Month.series()).await?;
+    let orders = details::orders(hub, person, &host, None).await?;
+    let shown = host_page::Host {
+        detail: &detail,
+        usage: usage.as_ref().map(|usage| (span, usage)),
+        hourly: hourly.as_ref(),
+        orders: &orders,
+        once: &details::once(),
+    };
+    Ok(page(status, host_page::render(frame, &shown)))
 }
 
 pub(super) async fn guest(
     State(hub): State<Arc<Hub>>,
     person: Person,
     Path((host, guest)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
 ) -> Response {
     let frame = person.frame(&hub, Section::Guests);
-    let found = one_guest(&hub, &person, &host, &guest).await;
-    match found {
-        Ok(one) => page(StatusCode::OK, guest_page::render(&frame, &one)),
+    match guest_of(&hub, &person, &frame, (&host, &guest), query.as_deref()).await {
+        Ok(response) => response,
         Err(error) => problem(&frame, error),
     }
+}
+
+async fn guest_of(
+    hub: &Arc<Hub>,
+    person: &Person,
+    frame: &Frame,
+    (host, guest): (&str, &str),
+    query: Option<&str>,
+) -> Result<Response, ApiError> {
+    let one = one_guest(hub, person, host, guest).await?;
+    let span = details::span(query);
+    let usage = details::usage(hub, person, host, Some(guest), span.series()).await?;
+    let audit = details::audit(hub, person, host, guest).await?;
+    let shown = guest_page::Guest {
+        one: &one,
+        usage: usage.as_ref().map(|usage| (span, usage)),
+        audit: audit.as_ref(),
+        orders: &details::orders(hub, person, host, one.guest.uid).await?,
+        once: &details::once(),
+        certificate: details::certificate(hub, person, host, guest).await?,
+    };
+    Ok(page(StatusCode::OK, guest_page::render(frame, &shown)))
 }
 
 /// The guest among those of its host that the person may see.

@@ -14,6 +14,7 @@ mod keys;
 mod leases;
 mod log;
 mod operators;
+mod page_changes;
 mod persons;
 pub mod quiet;
 mod releases;
@@ -100,6 +101,8 @@ macro_rules! stories {
                 events_are_read_by_host_and_page_and_passed_on_in_order
                 a_commit_with_an_event_is_announced
                 what_is_past_its_time_goes_and_the_rest_stays;
+            page_changes:
+                changes_are_numbered_in_their_order_and_narrowed;
             operators:
                 a_repeat_with_the_same_key_is_the_same_answer
                 a_refusal_in_a_shared_commit_undoes_itself_alone
