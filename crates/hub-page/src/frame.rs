@@ -5,6 +5,7 @@ use holdfast_protocol::operator::Role;
 use jiff::Timestamp;
 
 use crate::assets;
+use crate::look::Look;
 
 /// The entries of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,7 @@ pub struct Frame {
     pub hub_version: &'static str,
     /// The time by which ages are shown.
     pub now: Timestamp,
+    pub look: Look,
 }
 
 impl Frame {
@@ -93,6 +95,10 @@ impl Frame {
 
     pub(crate) fn script(&self) -> String {
         assets::SCRIPT.path()
+    }
+
+    pub(crate) fn icon(&self) -> String {
+        assets::ICON.path()
     }
 
     pub(crate) fn shown(&self) -> When {

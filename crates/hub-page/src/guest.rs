@@ -90,9 +90,9 @@ pub fn render(frame: &Frame, one: &GuestOnHost) -> Result<String, RenderError> {
 fn facts(one: &GuestOnHost) -> Vec<Fact> {
     let guest = &one.guest;
     let fact = |name, value: Option<String>| value.map(|value| Fact { name, value });
-    let size = guest.size.map(|size| {
-        format!("{} cores, {} memory, {} root disk", size.cores, size.memory_mib, size.rootfs_gib)
-    });
+    let size = guest
+        .size
+        .map(|size| format!("{}, {} memory, {} root disk", size.cores, size.memory_mib, size.rootfs_gib));
     let all = [
         fact("Customer", guest.customer.as_ref().map(ToString::to_string)),
         fact("VMID", guest.vmid.map(|vmid| vmid.to_string())),

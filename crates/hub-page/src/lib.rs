@@ -7,8 +7,9 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`frame`] | what all pages have: title, navigation, the person, the time |
+//! | [`look`] | the theme, and the page to come back to |
 //! | [`words`] | a state as a word, a sign and a tone |
-//! | [`assets`] | style sheet and script, by their digest |
+//! | [`assets`] | style sheet, script and icon, by their digest |
 //! | others | one page each |
 #![forbid(unsafe_code)]
 
@@ -20,6 +21,7 @@ pub mod guest;
 pub mod guests;
 pub mod host;
 pub mod hosts;
+pub mod look;
 pub mod problem;
 pub mod sign_in;
 pub mod start;

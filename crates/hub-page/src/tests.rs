@@ -4,6 +4,7 @@ use holdfast_protocol::operator::{GuestOnHost, HostDetail, HostView, Role};
 use serde_json::{Value, json};
 
 use crate::frame::{Frame, Person, Section};
+use crate::look::{Look, Theme};
 use crate::{assets, events, guest, guests, host, hosts, problem, sign_in, start};
 
 /// A text that would do harm where it is not escaped.
@@ -26,6 +27,7 @@ fn frame() -> Frame {
         }),
         hub_version: "0.1.0",
         now: "2026-11-21T03:00:00Z".parse().unwrap(),
+        look: Look::default(),
     }
 }
 
@@ -141,6 +143,21 @@ fn a_page_has_one_heading_a_language_and_a_way_past_the_navigation() {
 }
 
 #[test]
+fn a_theme_is_on_the_root_element_and_its_button_is_pressed() {
+    for (theme, root) in [
+        (Theme::System, "<html lang=\"en\">"),
+        (Theme::Light, "<html lang=\"en\" data-theme=\"light\">"),
+        (Theme::Dark, "<html lang=\"en\" data-theme=\"dark\">"),
+    ] {
+        let frame = Frame { look: Look { theme, ..Look::default() }, ..frame() };
+        let html = sign_in::render(&frame, None).unwrap();
+        let pressed = format!("value=\"{}\" aria-pressed=\"true\"", theme.as_str());
+        assert!(html.contains(root) && html.contains(&pressed), "{html}");
+        assert_eq!(html.matches("aria-pressed=\"true\"").count(), 1);
+    }
+}
+
+#[test]
 fn each_form_that_changes_something_sends_the_token_of_the_session() {
     for (name, html) in pages() {
         let forms: Vec<&str> =
@@ -156,7 +173,7 @@ fn each_form_that_changes_something_sends_the_token_of_the_session() {
 #[test]
 fn files_are_found_by_the_names_that_pages_use() {
     let page = &pages()[0].1;
-    for asset in [&assets::STYLE, &assets::SCRIPT] {
+    for asset in [&assets::STYLE, &assets::SCRIPT, &assets::ICON] {
         assert!(page.contains(&format!("\"{}\"", asset.path())));
         assert!(assets::named(&asset.file_name()).is_some());
     }
@@ -237,7 +254,7 @@ fn pages_are_written_where_a_folder_is_named() {
     }
     let assets = folder.join("assets");
     std::fs::create_dir_all(&assets).unwrap();
-    for asset in [&assets::STYLE, &assets::SCRIPT] {
+    for asset in [&assets::STYLE, &assets::SCRIPT, &assets::ICON] {
         std::fs::write(assets.join(asset.file_name()), asset.bytes).unwrap();
     }
 }

@@ -9,6 +9,7 @@
 //! | [`views`] | `/`, `/hosts…`, `/guests`, `/events` |
 //! | [`entrance`] | `/sign-in…`, `/sign-out` |
 //! | [`account`] | `/account…` |
+//! | [`look`] | `/theme`, and the theme of each page |
 //! | [`person`] | who looks at a page |
 //! | [`form`] | what a form sent |
 //! | [`answer`] | headers of a page, and errors as pages |
@@ -17,6 +18,7 @@ mod account;
 mod answer;
 mod entrance;
 mod form;
+mod look;
 mod person;
 mod views;
 
@@ -42,6 +44,7 @@ pub(super) fn routes(hub: &Arc<Hub>) -> Router<Arc<Hub>> {
         .route("/guests", get(views::guests))
         .route("/events", get(views::events))
         .layer(middleware::from_fn_with_state(Arc::clone(hub), person::require))
+        .layer(middleware::from_fn(look::read))
 }
 
 /// Pages of who has no session yet, or one that may only set up a sign-in.
@@ -54,6 +57,8 @@ pub(super) fn entrances() -> Router<Arc<Hub>> {
         .route("/account/password", post(account::set_password))
         .route("/account/authenticator", post(account::begin_authenticator))
         .route("/account/authenticator/confirm", post(account::confirm_authenticator))
+        .route("/theme", post(look::choose))
+        .layer(middleware::from_fn(look::read))
         .route("/assets/{file}", get(asset))
 }
 

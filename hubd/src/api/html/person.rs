@@ -16,6 +16,7 @@ use hub_page::frame::{self, Frame, Section};
 
 use super::answer;
 use super::form::Fields;
+use super::look;
 use crate::api::Hub;
 use crate::api::auth::{Operator, Principal, SessionSource, own_connection};
 use crate::api::authorize;
@@ -63,7 +64,8 @@ fn framed(
 
 /// What surrounds a page before the sign-in.
 pub(super) fn stranger(hub: &Hub, section: Section) -> Frame {
-    Frame { section, person: None, hub_version: env!("CARGO_PKG_VERSION"), now: hub.clock.now() }
+    let (hub_version, now, look) = (env!("CARGO_PKG_VERSION"), hub.clock.now(), look::current());
+    Frame { section, person: None, hub_version, now, look }
 }
 
 /// The frame of a session, whatever it may do. One that may only set up a sign-in has no other page.
