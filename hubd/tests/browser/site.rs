@@ -1,4 +1,4 @@
-//! A hub process with a fleet, and people who look at it.
+//! A hub process with a fleet, and tabs that look at it.
 
 use std::cell::RefCell;
 use std::path::Path;

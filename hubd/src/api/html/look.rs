@@ -10,15 +10,12 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use holdfast_protocol::code::ErrorCode;
-use hub_page::frame::Section;
 use hub_page::look::{LocalPath, Look, THEME_COOKIE, Theme};
 use net::server::as_it_is;
 
-use super::answer::problem;
 use super::form::Fields;
-use super::person::stranger;
 use crate::api::Hub;
 use crate::api::problem::ApiError;
 use crate::api::sign_in::caller_of_cookie;
@@ -57,10 +54,8 @@ fn back_to(request: &Request) -> LocalPath {
 
 /// Takes the form, and sends the browser back with the cookie.
 pub(super) async fn choose(State(hub): State<Arc<Hub>>, headers: HeaderMap, body: Body) -> Response {
-    match chosen(&hub, &headers, body).await {
-        Ok(answer) => answer,
-        Err(error) => problem(&stranger(&hub, Section::Other), error),
-    }
+    // Only a form that is not ours fails: its sender needs no page.
+    chosen(&hub, &headers, body).await.unwrap_or_else(|error| error.into_response())
 }
 
 async fn chosen(hub: &Hub, headers: &HeaderMap, body: Body) -> Result<Response, ApiError> {
