@@ -5,7 +5,7 @@
 
 use agent_admin::{
     audit, break_glass, diagnose, doctor, enroll, escrow, golden, metrics, parked, recover, recovery,
-    release, rescue, restore_tests, setup, status, storage, unfreeze,
+    release, rescue, restore_tests, setup, status, storage, token_renewal, unfreeze,
 };
 use clap::{Parser, Subcommand};
 use holdfast_manual::Section;
@@ -30,6 +30,8 @@ enum Command {
     Run(Box<run::RunArguments>),
     /// Create what the agent needs, in Proxmox and on this host: user, roles, tokens, folders, settings.
     Setup(Box<setup::SetupArguments>),
+    /// Make tokens for Proxmox anew that are old enough, and have the running agent use them.
+    RenewTokens(token_renewal::RenewTokensArguments),
     /// Check whether everything in Proxmox is as the agent needs it, and show what repairs the rest.
     Doctor(doctor::DoctorArguments),
     /// Show the state of the running agent, its guests and its work.
@@ -78,6 +80,9 @@ pub enum CommandError {
     /// `setup`.
     #[error(transparent)]
     Setup(#[from] setup::SetupError),
+    /// `renew-tokens`.
+    #[error(transparent)]
+    RenewTokens(#[from] token_renewal::RenewTokensError),
     /// `doctor`.
     #[error(transparent)]
     Doctor(#[from] doctor::DoctorError),
@@ -136,6 +141,7 @@ impl CommandError {
             Self::Enroll(error) => error.exit_code(),
             Self::Run(error) => error.exit_code(),
             Self::Setup(error) => error.exit_code(),
+            Self::RenewTokens(error) => error.exit_code(),
             Self::Doctor(error) => error.exit_code(),
             Self::Status(error) => error.exit_code(),
             Self::Diagnose(error) => error.exit_code(),
@@ -196,6 +202,7 @@ fn dispatch(command: Command) -> Result<(), CommandError> {
         Command::Audit(arguments) => Ok(audit::run(&arguments)?),
         Command::Run(arguments) => Ok(run::run(&arguments)?),
         Command::Setup(arguments) => Ok(setup::run(&arguments)?),
+        Command::RenewTokens(arguments) => Ok(token_renewal::run(&arguments)?),
         Command::Doctor(arguments) => Ok(doctor::run(&arguments)?),
     }
 }

@@ -205,11 +205,30 @@ enum OperatorCommand {
         #[arg(long)]
         public_url: Option<PublicUrl>,
     },
+    /// Let an operator sign in by the provider in [oidc] of hub.toml. It replaces a link before.
+    LinkOidc {
+        /// The name.
+        name: OperatorName,
+        #[command(flatten)]
+        person: PersonArgument,
+    },
     /// Revoke an operator: all their tokens become invalid at once.
     Revoke {
         /// The name.
         name: OperatorName,
     },
+}
+
+/// Who the operator is at the provider.
+#[derive(Clone, Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct PersonArgument {
+    /// The claim `sub` that the provider gives them, as a refused sign-in shows it.
+    #[arg(long)]
+    subject: Option<String>,
+    /// The claim that oidc.person_claim names, such as an e-mail address: it counts for the first sign-in, whose subject is kept.
+    #[arg(long)]
+    person: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

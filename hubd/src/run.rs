@@ -18,8 +18,8 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::api::{
-    self, ConcurrencyLimits, Downloads, HubCounters, LongPolls, OperatorCallLimits, RateLimits, SignIn,
-    UsageInbox,
+    self, ConcurrencyLimits, Downloads, HubCounters, LiveFeed, LongPolls, OperatorCallLimits, Provider,
+    ProviderClientError, RateLimits, SignIn, UsageInbox,
 };
 use crate::artifacts::{ArtifactError, ArtifactFolder, ArtifactLimits};
 use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, ServerCertificateError};
@@ -27,6 +27,7 @@ use crate::clock::Clock;
 use crate::domain::alerting::AlertContext;
 use crate::domain::alerting::notice_text::HubName;
 use crate::domain::alerting::own::{DatabaseState, SettingsState};
+use crate::domain::oidc::provider::ProviderSettings;
 use crate::domain::sign_in::SignInRules;
 use crate::postgres::{self, Postgres, Users};
 use crate::serve::{self, HostVerifier, Serving, TlsError};
@@ -35,6 +36,7 @@ use crate::sqlite::{OpenError, Sqlite};
 use crate::store::{HolderId, SharedStore, StoreError, WriterThread};
 use crate::task::alerts::AlertTimer;
 use crate::task::certificates::CertificateWatch;
+use crate::task::customer_contact::ContactRoute;
 use crate::task::delivery::{Deliveries, ReceiverSet};
 use crate::task::escrow_notice::{NoticeSettings, Notifier};
 use crate::task::http_post::{WebhookError, WebhookSettings};
@@ -43,7 +45,7 @@ use crate::task::reload::{Reload, ReloadSource};
 use crate::task::state_snapshots::{self, SnapshotSettings};
 use crate::task::webhook::Forwarder;
 use crate::task::{
-    changes, database_check, deadman, rollouts, sign_in_refusals, upkeep, usage, watcher, webhook,
+    changes, database_check, deadman, live, rollouts, sign_in_refusals, upkeep, usage, watcher, webhook,
     work_orders,
 };
 
@@ -100,6 +102,8 @@ pub enum RunError {
     /// The first admin.
     #[error(transparent)]
     Admin(#[from] AdminError),
+    #[error(transparent)]
+    Provider(#[from] ProviderClientError),
     /// The database, later.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -244,6 +248,8 @@ pub struct Start {
     pub reload: Option<ReloadSource>,
     /// How people sign in.
     pub sign_in: SignInRules,
+    /// Who else vouches for people.
+    pub provider: Option<ProviderSettings>,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -264,6 +270,7 @@ impl Start {
             certificates: settings.certificates,
             reload,
             sign_in: settings.sign_in,
+            provider: settings.provider,
             clock,
         }
     }
@@ -303,6 +310,8 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     if let Some(changed) = store.changed_hosts() {
         tasks.spawn(changes::run(changed, long_polls.clone(), stopped.clone()));
     }
+    let live = LiveFeed::default();
+    tasks.spawn(live::run(store.clone(), live.clone(), stopped.clone()));
     match start.webhook {
         Some(webhook) => {
             let clock = Arc::clone(&start.clock);
@@ -315,10 +324,6 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
         }
     }
     let reached = start.escrow_notice.reached();
-    let clock = Arc::clone(&start.clock);
-    let queue = (store.clone(), leases.lease());
-    let notifier = Notifier::new(start.escrow_notice, Arc::clone(&provider), queue, clock)?;
-    tasks.spawn(notifier.run(stopped.clone()));
     let clock = Arc::clone(&start.clock);
     tasks.spawn(deadman::run(store.clone(), leases.lease(), alerts.clone(), clock, stopped.clone()));
     tasks.spawn(rollouts::run(store.clone(), leases.lease(), Arc::clone(&start.clock), stopped.clone()));
@@ -335,6 +340,11 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     let set = ReceiverSet::new(start.alerts.receivers, start.alerts.reach).with_files(start.alerts.files);
     let (configured, receivers) = watch::channel(set.configured(start.clock.now()));
     let (channels, set) = watch::channel(set);
+    let contacts =
+        ContactRoute { set: set.clone(), mail: start.escrow_notice.mail.clone(), hub: hub.clone() };
+    let (queue, clock) = ((store.clone(), leases.lease()), Arc::clone(&start.clock));
+    let notifier = Notifier::new(start.escrow_notice, Arc::clone(&provider), queue, clock, contacts)?;
+    tasks.spawn(notifier.run(stopped.clone()));
     let deliveries = Deliveries::new(set, (store.clone(), leases.lease()), Arc::clone(&start.clock), hub);
     tasks.spawn(deliveries.run(stopped.clone()));
     let (clock, alerts_context) = (Arc::clone(&start.clock), alerts.clone());
@@ -369,7 +379,9 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     let (usage, waiting) = UsageInbox::new();
     let clock = Arc::clone(&start.clock);
     tasks.spawn(usage::run(waiting, store.clone(), clock, stopped.clone()));
-    let sign_in = SignIn::new(start.sign_in);
+    let crypto = net::tls::provider();
+    let vouching = start.provider.map(|settings| Provider::new(settings, crypto)).transpose()?;
+    let sign_in = SignIn::new(start.sign_in).with_provider(vouching);
     let (refusals, clock) = (sign_in.refusals(), Arc::clone(&start.clock));
     tasks.spawn(sign_in_refusals::run(refusals, store.clone(), clock, stopped.clone()));
     let hub = api::Hub {
@@ -387,6 +399,7 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
         release_order: tokio::sync::Mutex::default(),
         downloads: Arc::new(Downloads::default()),
         long_polls,
+        live,
         stop: stopped.clone(),
         concurrency: ConcurrencyLimits::default(),
         rates: RateLimits::new(start.operator_calls),

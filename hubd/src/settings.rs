@@ -28,6 +28,7 @@
 mod alerts;
 mod certificates;
 mod database;
+mod oidc;
 mod sign_in;
 mod webhook;
 
@@ -36,7 +37,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use ::alerts::Rules;
-use holdfast_protocol::id::CustomerId;
+use holdfast_protocol::alert::ReceiverKind;
+use holdfast_protocol::id::{CustomerId, ReceiverName};
 use notify::EgressPolicy;
 use reqwest::Url;
 use serde::Deserialize;
@@ -45,12 +47,16 @@ pub use self::alerts::{AlertSettings, AlertSettingsError};
 use self::alerts::{AlertsFile, BackupFile, ReceiverFile, WatcherFile};
 pub use self::certificates::{CertificateSettings, CertificateSettingsError};
 pub use self::database::{Database, DatabaseSettingsError};
+use self::oidc::OidcFile;
+pub use self::oidc::OidcSettingsError;
 use self::sign_in::SignInFile;
 pub use self::sign_in::SignInSettingsError;
 use self::webhook::{SECRET_CHARS_MIN, WebhookFile, webhook};
 use crate::api::SettingsFiles;
 use crate::artifacts::{ArtifactLimits, DISK_RESERVE_BYTES};
+use crate::domain::oidc::provider::ProviderSettings;
 use crate::domain::sign_in::SignInRules;
+use crate::task::delivery::Receiver;
 use crate::task::escrow_notice::NoticeSettings;
 use crate::task::http_post::WebhookSettings;
 use crate::task::state_snapshots::{SnapshotSchedule, SnapshotSettings};
@@ -98,6 +104,8 @@ pub struct Settings {
     pub certificates: CertificateSettings,
     /// How people sign in.
     pub sign_in: SignInRules,
+    /// Who else vouches for people.
+    pub provider: Option<ProviderSettings>,
 }
 
 /// What was given on the command line.
@@ -136,6 +144,8 @@ struct HubFile {
     webhook: Option<WebhookFile>,
     #[serde(default)]
     escrow_notice: Vec<NoticeFile>,
+    /// The receiver of kind smtp by whose server customers get mail about jobs.
+    customer_mail: Option<ReceiverName>,
     /// The rules of alerts.
     alerts: Option<Rules>,
     #[serde(default)]
@@ -146,6 +156,7 @@ struct HubFile {
     backup: Option<BackupFile>,
     #[serde(default)]
     sign_in: SignInFile,
+    oidc: Option<OidcFile>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -199,6 +210,9 @@ pub enum SettingsError {
     /// Two addresses for one.
     #[error("[[escrow_notice]] names {who} twice: keep one of the two")]
     NoticeTwice { who: String },
+    /// Mail that no server takes.
+    #[error("customer_mail names {name}, which is no [[receiver]] of kind smtp: name one that is")]
+    CustomerMail { name: ReceiverName },
     /// Rules, receivers or the watcher.
     #[error(transparent)]
     Alerts(#[from] AlertSettingsError),
@@ -213,6 +227,8 @@ pub enum SettingsError {
     Certificates(#[from] CertificateSettingsError),
     #[error(transparent)]
     SignIn(#[from] SignInSettingsError),
+    #[error(transparent)]
+    Oidc(#[from] OidcSettingsError),
     #[error("release_gib_max is 0: set how many GiB the files of releases may have, 1 or more")]
     ReleaseSize,
     #[error(
@@ -250,21 +266,24 @@ impl Settings {
         if snapshot_mib_max == 0 {
             return Err(SettingsError::SnapshotSize);
         }
+        let alerts = AlertsFile {
+            rules: file.alerts,
+            receivers: file.receiver,
+            reach: file.deliver_to,
+            watcher: file.watcher,
+            backup: file.backup,
+            files,
+        }
+        .load(given.credentials.as_deref())?;
+        let mut escrow_notice = notices(file.escrow_notice)?;
+        escrow_notice.mail = file.customer_mail.map(|name| customer_mail(name, &alerts)).transpose()?;
         Ok(Self {
             dir: given.dir,
             listen: listen.unwrap_or_else(usual_listen),
             public_url: given.public_url.or(from_file),
             webhook: file.webhook.map(webhook).transpose()?,
-            escrow_notice: notices(file.escrow_notice)?,
-            alerts: AlertsFile {
-                rules: file.alerts,
-                receivers: file.receiver,
-                reach: file.deliver_to,
-                watcher: file.watcher,
-                backup: file.backup,
-                files,
-            }
-            .load(given.credentials.as_deref())?,
+            escrow_notice,
+            alerts,
             connections_max,
             usage_bytes_max: u64::from(usage_gib_max) << 30,
             artifacts: ArtifactLimits {
@@ -281,6 +300,7 @@ impl Settings {
                 (file.tls_certificate_file, file.tls_key_file),
             )?,
             sign_in: file.sign_in.rules()?,
+            provider: file.oidc.map(OidcFile::provider).transpose()?,
         })
     }
 
@@ -295,6 +315,15 @@ impl Settings {
 }
 
 impl Settings {
+    /// The issuer of the provider, for commands that need nothing else of the settings; none where there is no provider.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub fn issuer(given: &Given) -> Result<Option<String>, SettingsError> {
+        let (_, file) = hub_file(given.config.clone(), given.dir.join("hub.toml"))?;
+        Ok(file.oidc.map(OidcFile::issuer).transpose()?)
+    }
+
     /// How the hub is reached, for commands that need nothing else of the settings.
     ///
     /// # Errors
@@ -331,6 +360,13 @@ fn read_file(path: &Path) -> Result<HubFile, SettingsError> {
 
 fn read(path: &Path) -> Result<String, SettingsError> {
     std::fs::read_to_string(path).map_err(|source| SettingsError::Read { path: path.to_owned(), source })
+}
+
+/// A receiver whose server takes mail to customers.
+fn customer_mail(name: ReceiverName, alerts: &AlertSettings) -> Result<ReceiverName, SettingsError> {
+    let is_mail =
+        |receiver: &Receiver| receiver.name == name && receiver.channel.kind() == ReceiverKind::Smtp;
+    if alerts.receivers.iter().any(is_mail) { Ok(name) } else { Err(SettingsError::CustomerMail { name }) }
 }
 
 fn notices(files: Vec<NoticeFile>) -> Result<NoticeSettings, SettingsError> {
@@ -452,6 +488,7 @@ mod tests {
             .collect();
         let secret = folder.path().join("secret");
         std::fs::write(&secret, "s".repeat(SECRET_CHARS_MIN)).unwrap();
+        std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
         let mut said = said;
         let receiver = "kind = \"ntfy\"\nserver = \"https://ntfy.example/\"\ntopic = \"t\"\n";
         for (named, text) in [("receiver-ops.toml", receiver), ("watcher-url", "https://hc.example/1")] {
@@ -460,9 +497,14 @@ mod tests {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
             said = said.replace(&format!("/etc/holdfast/{named}"), &path.display().to_string());
         }
-        for named in
-            ["webhook-secret", "former-webhook-secret", "notice-secret", "acme-secret", "database-password"]
-        {
+        for named in [
+            "webhook-secret",
+            "former-webhook-secret",
+            "notice-secret",
+            "acme-secret",
+            "database-password",
+            "oidc-secret",
+        ] {
             said = said.replace(&format!("/etc/holdfast/{named}"), &secret.display().to_string());
         }
         let load = |text: &str| {
@@ -479,6 +521,7 @@ mod tests {
         assert!(whole.public_url.is_some() && whole.webhook.unwrap().former_secret.is_some());
         assert_eq!(short.certificates.host_life, whole.certificates.host_life);
         assert!(short.certificates.files.is_none() && whole.certificates.files.is_some());
+        assert!(short.provider.is_none() && whole.provider.unwrap().groups.len() == 1);
         let (nobody, all) = (short.escrow_notice.reached(), whole.escrow_notice.reached());
         assert!(nobody.customers.is_empty() && !nobody.all_others);
         assert!(all.customers.len() == 1 && all.all_others);

@@ -305,6 +305,18 @@ impl Hub {
         self.ask(self.write(mutation(call), body)?).await
     }
 
+    /// Sets a resource that has the tag `seen`.
+    pub async fn put_seen<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        seen: &str,
+        body: &impl Serialize,
+    ) -> Result<T, HubError> {
+        let seen = HeaderValue::from_str(&format!("\"{seen}\"")).map_err(|_| HubError::Token)?;
+        let call = self.call(Method::PUT, path, &[]).header(IF_MATCH, seen);
+        self.ask(self.write(mutation(call), body)?).await
+    }
+
     /// Removes a resource that is at version `seen`.
     pub async fn delete_seen<T: DeserializeOwned>(&self, path: &[&str], seen: u64) -> Result<T, HubError> {
         let call = self.call(Method::DELETE, path, &[]).header(IF_MATCH, version_tag(seen)?);

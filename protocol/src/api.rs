@@ -101,6 +101,8 @@ pub enum Answer {
     Taken(SchemaOf),
     /// Status 200, and no envelope: bytes as they are.
     Bytes,
+    /// Status 200, and no envelope: a page of text.
+    Text,
     /// Status 200 or 206, and no envelope: bytes as they are, all or those that `Range` names.
     BytesOrPart,
     /// Status 200, and no envelope: this table, as an OpenAPI document.

@@ -6,7 +6,9 @@ pub mod alert_calls;
 pub mod approval_calls;
 pub mod calls;
 pub mod customer_calls;
+pub mod hub_wide;
 pub mod login_calls;
+pub mod oidc_calls;
 pub mod openapi;
 pub mod order_calls;
 pub mod release_calls;
@@ -23,6 +25,7 @@ pub const TABLES: &[&[Call]] = &[
     agent_calls::CALLS,
     calls::CALLS,
     login_calls::CALLS,
+    oidc_calls::CALLS,
     alert_calls::CALLS,
     approval_calls::CALLS,
     order_calls::CALLS,

@@ -39,6 +39,7 @@
 //! | [`listening`] | since when a program has been able to hear another |
 //! | [`filter`] | which hosts or guests a list has |
 //! | [`operator`] | what the operator's command requests from the hub |
+//! | [`oidc`] | who operators are at a provider of identities |
 //! | [`sign_in`] | how people sign in at the hub |
 //! | [`pin`], [`secret`], [`json`] | pinned keys, secrets that do not leak, strict JSON |
 //! | [`time_text`] | times, durations and amounts as text for people |
@@ -69,6 +70,7 @@ pub mod filter;
 pub mod generation;
 pub mod golden;
 pub mod golden_builds;
+pub mod grant_change;
 pub mod guest_audit;
 pub mod host_label;
 pub mod host_maintenance;
@@ -84,6 +86,7 @@ pub mod maintenance;
 pub mod measure;
 pub mod net;
 pub mod objection;
+pub mod oidc;
 pub mod operation;
 pub mod operation_tries;
 pub mod operator;

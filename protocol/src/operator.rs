@@ -28,6 +28,9 @@
 //! | `GET /v1/operators` | | [`Page`] of [`OperatorView`], for admins |
 //! | `POST /v1/operators` | [`OperatorRequest`] | [`OperatorMade`], for admins |
 //! | `POST /v1/operators/{name}/revoke` | | [`OperatorView`], for admins |
+//! | `GET /v1/operators/{name}/oidc` | | [`ProviderLink`](crate::oidc::ProviderLink), for admins |
+//! | `PUT /v1/operators/{name}/oidc` | [`ProviderPerson`](crate::oidc::ProviderPerson) | [`ProviderLink`](crate::oidc::ProviderLink), for admins |
+//! | `DELETE /v1/operators/{name}/oidc` | | [`ProviderLink`](crate::oidc::ProviderLink), for admins |
 //! | `GET /v1/events` | | [`Page`] of [`EventView`] |
 
 use jiff::Timestamp;

@@ -19,8 +19,8 @@ fn named<T: JsonSchema>(name: &'static str) -> Named {
 pub fn all() -> Vec<Named> {
     use crate::{
         alert, bootstrap, break_glass, checkin, customer, desired, enrol, envelope, escrow, golden,
-        guest_audit, host_label, image_approval, local, machine_token, objection, operation, operator,
-        release, resource, restore, restore_certificate, sign_in, state, work_order,
+        grant_change, guest_audit, host_label, image_approval, local, machine_token, objection, oidc,
+        operation, operator, release, resource, restore, restore_certificate, sign_in, state, work_order,
     };
     vec![
         named::<alert::AcknowledgeRequest>("alert-acknowledge"),
@@ -83,6 +83,8 @@ pub fn all() -> Vec<Named> {
         named::<operator::DesiredVersion>("desired-version"),
         named::<operator::EventView>("event"),
         named::<operator::AuditEvidence>("audit-evidence"),
+        named::<grant_change::GrantPut>("grant-put"),
+        named::<grant_change::GrantChanged>("grant-changed"),
         named::<guest_audit::GuestAuditKept>("guest-audit-kept"),
         named::<guest_audit::GuestAuditPut>("guest-audit-put"),
         named::<guest_audit::GuestAuditView>("guest-audit-view"),
@@ -148,6 +150,8 @@ pub fn all() -> Vec<Named> {
         named::<state::StateLine>("state-line"),
         named::<state::StateSnapshotView>("state-snapshot"),
         named::<operator::WhoAmI>("whoami"),
+        named::<oidc::ProviderLink>("provider-link"),
+        named::<oidc::ProviderPerson>("provider-person"),
         named::<sign_in::LinkRedemption>("sign-in-link-redemption"),
         named::<sign_in::LoginRequest>("login-request"),
         named::<sign_in::PasswordChange>("password-change"),

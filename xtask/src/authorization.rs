@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use holdfast_protocol::hub::access::{Access, Customers, Object, Place, Reach, Verdict};
 use holdfast_protocol::hub::calls;
 use holdfast_protocol::hub::calls::Caller;
+use holdfast_protocol::hub::hub_wide::HUB_WIDE;
 use holdfast_protocol::operator::Role;
 
 pub const PAGE: &str = "docs/authorization.md";
@@ -80,6 +81,11 @@ pub fn page() -> Result<String, std::fmt::Error> {
         let (verb, path, needs) = (call.method.verb(), call.path, needs(*access));
         let object = access.object.as_str();
         writeln!(page, "| `{verb} {path}` | {needs} | {object} | {} |", cells.join(" | "))?;
+    }
+    page +=
+        "\n## What only the scope everything reaches\n\n| calls that touch the hub | why |\n| --- | --- |\n";
+    for row in HUB_WIDE {
+        writeln!(page, "| `{}` | {} |", row.paths, row.why)?;
     }
     page += "\n## Other calls\n\n| call | needs |\n| --- | --- |\n";
     let mut others: Vec<_> = calls()

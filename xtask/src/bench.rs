@@ -79,6 +79,11 @@ const BENCHES: &[Bench] = &[
         ..Bench::of("hubd", "checkin", "Metrics of a thousand hosts")
     },
     Bench {
+        name: "customers",
+        arguments: &["customers"],
+        ..Bench::of("hubd", "checkin", "Check-ins during a customer's calls")
+    },
+    Bench {
         name: "postgres",
         arguments: &["postgres"],
         ..Bench::of("hubd", "checkin", "Check-ins on PostgreSQL")

@@ -10,7 +10,7 @@ const HEAD: &str = "# Conditions and alerts
 
 What can be wrong, by its code. An agent reports the conditions of its host and guests, and the hub adds silence and what only it can see. A condition that lasts longer than its grace fires: those who are named in `hub.toml` hear of it once, again while it lasts, and once when it is over. Conditions of one host and one cause come in one message. While a condition that mutes others lasts, they are kept and not sent. What puts data at risk is sent in quiet hours too.
 
-`HUB_DATABASE_FAILING` is found by a check once a day. A hub that cannot write to its database cannot raise an alert; `[watcher]` in `hub.toml` is for that. `HUB_BACKUP_OLD` is found where `[backup]` in `hub.toml` names the place of its backups. Conditions of disks need smartmontools on the host. `TOKEN_EXPIRING` is found for tokens of operators, not for those of Proxmox.
+`HUB_DATABASE_FAILING` is found by a check once a day. A hub that cannot write to its database cannot raise an alert; `[watcher]` in `hub.toml` is for that. `HUB_BACKUP_OLD` is found where `[backup]` in `hub.toml` names the place of its backups. Conditions of disks need smartmontools on the host. `TOKEN_EXPIRING` is found for tokens of operators; for those of Proxmox there is `PROXMOX_TOKEN_OLD`.
 
 This page is written by `cargo xtask schemas` from the one table of conditions.
 ";

@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand};
 
 mod advisories;
 mod authorization;
+mod axe;
 mod bench;
 mod bench_goals;
 mod book;
@@ -34,6 +35,8 @@ mod postgres;
 mod release;
 mod schedules;
 mod schemas;
+mod schemathesis;
+mod screens;
 mod shipped;
 mod stacks;
 mod test_programs;
@@ -131,6 +134,8 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Pictures of every page of the hub, in docs/screens.
+    Screens,
     /// PostgreSQL and Docker Compose in a booted guest: backed up under load, restored, booted; needs root.
     Stacks,
     /// The graph of imports between files, crate by crate, as a table.
@@ -184,6 +189,7 @@ fn main() -> ExitCode {
             let mode = if check { schemas::Mode::Check } else { schemas::Mode::Write };
             schemas::run(&workspace::root(), mode)
         }
+        Task::Screens => screens::run(),
         Task::Stacks => stacks::run(),
         Task::Imports { of } => tidy::imports(&of.unwrap_or_else(workspace::root)),
         Task::Tidy => tidy::run(&workspace::root()),

@@ -131,6 +131,18 @@ pub const NEEDS: &[Need] = &[
         demo: Demo::No,
     },
     Need {
+        program: "node",
+        package: "nodejs",
+        without: "sign-in by a real provider of identities",
+        demo: Demo::No,
+    },
+    Need {
+        program: "npm",
+        package: "npm",
+        without: "sign-in by a real provider of identities",
+        demo: Demo::No,
+    },
+    Need {
         program: "prometheus-alertmanager",
         package: "prometheus-alertmanager",
         without: "alerts that are pushed to a real Alertmanager",
@@ -160,6 +172,13 @@ pub const NEEDS: &[Need] = &[
         without: "reading the QR codes of the recovery sheet back",
         demo: Demo::No,
     },
+    Need {
+        program: "chromium",
+        package: "chromium",
+        without: "the hub's pages in a real browser",
+        demo: Demo::No,
+    },
+    Need { program: "npm", package: "npm", without: "axe-core, which judges pages", demo: Demo::No },
     Need { program: "gpg", package: "gpg", without: "the signature over the apt repository", demo: Demo::No },
     Need { program: "dpkg-shlibdeps", package: "dpkg-dev", without: "Debian packages", demo: Demo::No },
     Need { program: "lintian", package: "lintian", without: "judging the Debian packages", demo: Demo::No },

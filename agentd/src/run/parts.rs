@@ -29,6 +29,8 @@ use crate::port::pve::{Pve, PveClient, RealPace, SetUpError};
 use crate::port::slots_file;
 use crate::port::store::Store;
 use crate::settings::{ScratchSettings, Settings, pve_settings};
+use crate::task::report::TokenAges;
+use crate::task::token_exchange::{self, TakeTokensCall};
 
 /// Everything that is opened before the first loop starts.
 pub(super) struct Parts {
@@ -41,6 +43,9 @@ pub(super) struct Parts {
     pub(super) own: SeenHost,
     pub(super) keeper: Option<Keeper>,
     pub(super) pve: Arc<dyn Pve>,
+    /// Exchanges its tokens.
+    pub(super) take_tokens: TakeTokensCall,
+    pub(super) token_ages: TokenAges,
     pub(super) scratch: Option<Arc<dyn Pve>>,
     pub(super) policy: Policy,
     pub(super) artifacts: Artifacts,
@@ -62,7 +67,8 @@ impl Parts {
         let keeper = keeper(settings, &host_key)?;
         let recipient = host_key.recipient().map_err(RunError::Recipient)?;
         let own = SeenHost::of(identity.enrolled.host_id, identity.enrolled.host_name.clone(), &recipient);
-        let pve = PveClient::new(&pve_settings(settings)?, Arc::new(RealPace::default()))?;
+        let client = Arc::new(PveClient::new(&pve_settings(settings)?, Arc::new(RealPace::default()))?);
+        let of_tokens = settings.clone();
         Ok(Self {
             quiesce_bound: settings.quiesce.bound_s,
             artifacts: Artifacts::of(state),
@@ -75,8 +81,10 @@ impl Parts {
             host_key,
             own,
             keeper,
-            scratch: pve.for_scratch().map(|pve| Arc::new(pve) as Arc<dyn Pve>),
-            pve: Arc::new(pve),
+            scratch: client.for_scratch().map(|pve| Arc::new(pve) as Arc<dyn Pve>),
+            take_tokens: token_exchange::call(Arc::clone(&client), settings.clone()),
+            token_ages: Arc::new(move || of_tokens.token_ages()),
+            pve: client,
             policy: policy(settings)?,
         })
     }

@@ -222,6 +222,7 @@ fn start_tellers(
     stop: &Stop,
 ) {
     let report = ReportTask {
+        token_ages: Arc::clone(&parts.token_ages),
         store: parts.store.clone(),
         view: wires.view.subscribe(),
         storage: wires.storage.subscribe(),
@@ -256,6 +257,8 @@ fn start_tellers(
         handed: parts.handed.clone(),
         sections: wires.sections.subscribe(),
         metrics,
+        take_tokens: Arc::clone(&parts.take_tokens),
+        token_ages: Arc::clone(&parts.token_ages),
         view: wires.view.subscribe(),
         lines: wires.lines.subscribe(),
         heavy: wires.heavy.watch(),

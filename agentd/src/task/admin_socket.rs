@@ -29,7 +29,9 @@ pub use fields::spent_claim;
 
 use super::diagnostics::Reader;
 use super::metrics::MetricsSource;
+use super::report::TokenAges;
 use super::stop::Stop;
+use super::token_exchange::TakeTokensCall;
 use crate::execute::failpoint::Failpoints;
 use crate::model::view::{HeavyView, HostSnapshot, ProgressLines};
 use crate::port::admin_socket::{
@@ -72,6 +74,10 @@ pub struct StatusTask {
     pub reader: Reader,
     /// What the page of metrics is made of.
     pub metrics: MetricsSource,
+    /// Exchanges the tokens for Proxmox.
+    pub take_tokens: TakeTokensCall,
+    /// Says how old they are.
+    pub token_ages: TokenAges,
     /// What the reconcile loop last saw.
     pub view: watch::Receiver<Arc<HostSnapshot>>,
     /// The latest line of each operation under way.
@@ -122,6 +128,7 @@ impl StatusTask {
             lanes: self.view.borrow().lanes.clone(),
             heavy: self.heavy.borrow().clone(),
             growth: self.view.borrow().growth.clone(),
+            tokens: (self.token_ages)(),
         }
     }
 
@@ -184,6 +191,13 @@ impl StatusTask {
             Question::Fields { guest } => self.fields(&guest).await,
             Question::RestoreTests { guest } => self.restore_tests(&guest).await,
             Question::Metrics => Answer::Metrics(self.metrics.page()),
+            Question::TakeTokens => match (self.take_tokens)().await {
+                Ok(tokens) => Answer::TokensInUse(tokens),
+                Err(error) => {
+                    tracing::error!(error = chain(&error), "the tokens for Proxmox stay as they are");
+                    Answer::Refused(ErrorBody::new(ErrorCode::Unavailable, chain(&error)))
+                }
+            },
             Question::Diagnose { name, guest } => Answer::Diagnosed(self.reader.text(name, guest).await),
             Question::Parked => reported(self.waiting().await.map(Answer::Parked)),
             Question::Forgive { guest } => {
@@ -262,6 +276,8 @@ fn done(outcome: Result<crate::operation::progress::OperationState, AnswerError>
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use agent_slots::health::PartState;
     use holdfast_protocol::job::act::Sha256Text;
     use holdfast_protocol::release::stored::WithdrawalReason;
@@ -320,6 +336,8 @@ mod tests {
                 clock: Arc::clone(&clock),
             },
             sections,
+            take_tokens: Arc::new(|| Box::pin(async { Ok(BTreeMap::new()) })),
+            token_ages: Arc::new(Vec::new),
             view,
             lines: watch::channel(ProgressLines::new()).1,
             metrics,
@@ -363,6 +381,7 @@ mod tests {
         assert_eq!(code(Question::Retry { operation, entries: 1 }), ErrorCode::NotFound);
         let diagnose = Question::Diagnose { name: DiagnosticName::Locks, guest: None };
         let Ok(Answer::Diagnosed(text)) = put(diagnose) else { panic!("no text") };
+        assert_eq!(admin_socket::take_tokens(state).unwrap(), BTreeMap::new());
         assert!(text.starts_with("locks at ") && text.contains("not known: no Proxmox"), "{text}");
         assert_eq!(code(Question::RestoreTests { guest: "web-1".to_owned() }), ErrorCode::NotFound);
         let forget = |reason: &str| Question::Forget { operation, entries: 1, reason: reason.to_owned() };

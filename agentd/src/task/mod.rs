@@ -24,6 +24,7 @@
 //! | [`admin_socket`] | answers at the admin socket |
 //! | [`storage`] | keeps storage targets mounted, and detects when one is gone |
 //! | [`stop`] | how all of them learn that the agent is to stop |
+//! | [`token_exchange`] | not a loop: other tokens for Proxmox, while the agent runs |
 //! | [`tunnels`] | looks after tunnels |
 //! | [`usage`] | takes a sample of use each minute |
 //! | [`upkeep`] | keeps the agent's own records small |
@@ -58,6 +59,7 @@ pub mod restore_certificates;
 mod signed_jobs;
 pub mod stop;
 pub mod storage;
+pub mod token_exchange;
 pub mod tunnels;
 pub mod upkeep;
 pub mod usage;

@@ -28,6 +28,7 @@ use crate::model::hardware_health::HardwareView;
 use crate::model::records::VolumeId;
 use crate::model::report_size::shorten;
 use crate::model::storage::{FirstPoll, StorageView};
+use crate::model::token_age::TokenAge;
 use crate::model::tunnel::TunnelsView;
 use crate::model::usage_levels::UsageLevels;
 use crate::model::view::{HostSnapshot, News};
@@ -78,7 +79,12 @@ pub struct ReportTask {
     pub recipient: Option<HostRecipient>,
     /// The state of the contact with the hub.
     pub contact: watch::Receiver<Contact>,
+    /// Says how old the tokens for Proxmox are.
+    pub token_ages: TokenAges,
 }
+
+/// Reads the ages of the tokens for Proxmox.
+pub type TokenAges = Arc<dyn Fn() -> Vec<TokenAge> + Send + Sync>;
 
 /// What a report is made from, in addition to the store.
 #[derive(Clone, Copy)]
@@ -249,6 +255,7 @@ impl ReportTask {
         memory.note_levels(view, trusted);
         let maintenance = self.store.host_maintenance().await?;
         let builds = slots_file::builds();
+        let token_ages = (self.token_ages)();
         let known = HostKnowledge {
             now: trusted,
             wall: now,
@@ -266,6 +273,7 @@ impl ReportTask {
             targets: &targets,
             records: records_fault(&self.store),
             certificate_ends_at: self.contact.borrow().certificate_ends_at,
+            token_ages: &token_ages,
         };
         let conditions = memory.conditions.section(&self.store, &known).await;
         let codes = escrow::problems(&codes, &targets, now);
@@ -366,6 +374,7 @@ mod tests {
             handed: HandOverFolder::of(dir.path()),
             recipient: None,
             contact,
+            token_ages: Arc::new(Vec::new),
         };
         let story = async {
             let held = |reported: &Arc<Sections>| reported.desired.as_ref().map(|d| d.held.number());

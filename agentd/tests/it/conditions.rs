@@ -80,6 +80,7 @@ impl Report {
             handed: HandOverFolder::of(folder),
             recipient: None,
             contact,
+            token_ages: Arc::new(Vec::new),
         };
         let mut task = JoinSet::new();
         task.spawn(reporter.run(stop));

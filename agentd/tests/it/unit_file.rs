@@ -185,6 +185,23 @@ fn the_reading_of_the_packages_has_no_capability_and_no_network() {
     judge("holdfast-updates.service", 10);
 }
 
+/// It is root for Proxmox's own commands, and for files in the folder of the agent's user. Systemd counts in tenths.
+#[test]
+fn the_renewal_of_tokens_runs_one_command_and_no_agent_is_no_failure() {
+    let unit = "holdfast-proxmox-tokens.service";
+    let text = std::fs::read_to_string(unit_path(unit)).unwrap();
+    assert_eq!(values(&text, "ExecStart"), ["/usr/bin/agentd renew-tokens"]);
+    assert_eq!(values(&text, "SuccessExitStatus"), ["75"]);
+    assert_eq!(values(&text, "CapabilityBoundingSet"), ["CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER"]);
+    assert_eq!(
+        (values(&text, "NoNewPrivileges"), values(&text, "ProtectSystem")),
+        (vec!["yes"], vec!["strict"])
+    );
+    let timer = std::fs::read_to_string(unit_path("holdfast-proxmox-tokens.timer")).unwrap();
+    assert_eq!(values(&timer, "OnUnitActiveSec"), ["6h"]);
+    judge(unit, 25);
+}
+
 /// It is root without a capability, and hears nothing but that it was asked.
 #[test]
 fn restarts_of_tunnels_have_no_capability_and_no_network() {
@@ -232,6 +249,7 @@ fn the_shipped_example_is_what_the_agent_reads() {
     assert_eq!((short.proxmox.bulk_storage, short.proxmox.backup_storage), (None, None));
     assert!(whole.proxmox.bulk_storage.is_some() && whole.proxmox.backup_storage.is_some());
     // The commented lines show the defaults, so both parse to the same value.
+    assert_eq!(short.token_renewal.proxmox_days, whole.token_renewal.proxmox_days);
     assert_eq!(short.state.dir, whole.state.dir);
     assert_eq!(short.brake.rule(), whole.brake.rule());
     assert_eq!((short.trust.operators, short.trust.policy), (whole.trust.operators, whole.trust.policy));

@@ -20,6 +20,7 @@
 //! | `setup` | [`setup`] |
 //! | `status` | [`status`] |
 //! | `storage` | [`storage`] |
+//! | `renew-tokens` | [`token_renewal`] |
 //! | `thaw` | [`unfreeze`] |
 
 #![forbid(unsafe_code)]
@@ -53,6 +54,7 @@ pub mod setup;
 pub mod status;
 pub mod storage;
 mod terminal;
+pub mod token_renewal;
 pub mod unfreeze;
 
 /// How an outcome is written.

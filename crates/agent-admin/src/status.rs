@@ -17,6 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Output;
 use super::ago::ago;
+use crate::model::token_age::TokenAge;
 use crate::model::view::{GrowthLine, HeavyWork};
 use crate::port::admin_socket::{self, AgentStatus, Answer, ObservedTimes, Question, StatusError};
 use crate::settings::{ConfigPath, Settings, SettingsError};
@@ -181,6 +182,14 @@ fn head(page: &mut String, status: &AgentStatus) {
     }
     if let Some(found) = found(&status.times, at) {
         let _infallible = writeln!(page, "facts    {found}");
+    }
+    if !status.tokens.is_empty() {
+        let said = |age: &TokenAge| {
+            let late = if age.late_since(at).is_some() { " (late)" } else { "" };
+            format!("{} {} d{late}", age.role, age.days(at))
+        };
+        let said: Vec<String> = status.tokens.iter().map(said).collect();
+        let _infallible = writeln!(page, "tokens   for Proxmox, by age: {}", said.join(", "));
     }
     let shares = status.sections.host.as_ref().map(|host| host.assigned_shares()).unwrap_or_default();
     if !shares.is_empty() {

@@ -8,6 +8,7 @@
 mod escrow;
 mod messages;
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
@@ -26,6 +27,7 @@ pub use messages::{
 };
 
 use super::held_folder::{HeldError, HeldFolder};
+use crate::pve::Role;
 
 /// As large as a report may be, and a little around it.
 const ANSWER_BYTES_MAX: usize = holdfast_protocol::report::REPORT_BYTES_MAX + 64 * 1024;
@@ -128,6 +130,17 @@ pub fn open(state: &Path) -> Result<UnixListener, AdminSocketError> {
 pub fn ask(state: &Path) -> Result<AgentStatus, StatusError> {
     match put(state, Question::Status)? {
         Answer::Status(status) => Ok(*status),
+        _ => Err(StatusError::Other),
+    }
+}
+
+/// Has the running agent read its tokens for Proxmox anew, try those that changed, and use them. The ids in use.
+///
+/// # Errors
+/// [`StatusError`]; a token that the agent does not take is a refusal, and it goes on with those of before.
+pub fn take_tokens(state: &Path) -> Result<BTreeMap<Role, String>, StatusError> {
+    match put(state, Question::TakeTokens)? {
+        Answer::TokensInUse(tokens) => Ok(tokens),
         _ => Err(StatusError::Other),
     }
 }

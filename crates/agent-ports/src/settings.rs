@@ -3,7 +3,7 @@
 //! All settings that a part of the program needs are here. Parts get their own piece from the composition root and
 //! never read the file themselves. Only these have a silent default: the state folder, the two files of operators and
 //! policy, the age of goldens, and the brake, which is on. Deliberately absent: secrets. A setting names the file of a
-//! secret, and [`TokenSettings::read_secret`] reads it when it is needed.
+//! secret, and [`TokenSettings::read_token`] reads it when it is needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +11,6 @@ use std::path::PathBuf;
 
 use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, StorageName, TargetName, Vmid};
 use holdfast_protocol::pin::PinSet;
-use holdfast_protocol::secret::Secret;
 use holdfast_protocol::size::{Cores, MemoryMib};
 use notify::{ChannelPlace, EgressPolicy};
 use serde::Deserialize;
@@ -19,15 +18,18 @@ use serde::Deserialize;
 use crate::model::addresses::AddressRange;
 use crate::model::policy::{BrakeRule, GoldenDump, QuiesceBound, TestBridge};
 use crate::model::tunnel::Tunnel;
+use crate::pve::{ApiToken, Role};
 
 mod load;
 mod pve;
 pub mod secret_file;
+mod token_renewal;
 pub mod tunnels;
 
 pub use load::{SettingsError, counterpart_mistake};
 pub use pve::pve_settings;
 pub use secret_file::SecretFileError;
+pub use token_renewal::TokenRenewalSettings;
 
 /// A configuration is at most 64 KiB; a long one with comments has three.
 pub const CONFIG_BYTES_MAX: u64 = 64 * 1024;
@@ -86,6 +88,9 @@ pub struct Settings {
     /// Where a scraper gets the metrics of this host. Without it they are at the admin socket alone.
     #[serde(default)]
     pub metrics: Option<MetricsSettings>,
+    /// How often tokens are renewed.
+    #[serde(default)]
+    pub token_renewal: TokenRenewalSettings,
     /// Tunnels that the agent looks after. Without one it looks after none.
     #[serde(default)]
     pub tunnel: Vec<Tunnel>,
@@ -244,12 +249,12 @@ impl TokenSettings {
         }
     }
 
-    /// Reads the secret.
+    /// Reads the token: this one, or the one that stands in while it is made anew.
     ///
     /// # Errors
     /// [`SecretFileError`] when the file cannot be read, is open to others, or does not hold one line.
-    pub fn read_secret(&self) -> Result<Secret, SecretFileError> {
-        secret_file::read(&self.secret_file)
+    pub fn read_token(&self) -> Result<ApiToken, SecretFileError> {
+        secret_file::token(&self.id, &secret_file::read(&self.secret_file)?, &self.secret_file)
     }
 }
 

@@ -1,9 +1,7 @@
 // Small aids for the pages: each of them works without this file.
 "use strict";
 
-// The page is read anew while it is looked at, and only what differs is exchanged: no scrolling, no lost focus.
-const PERIOD_MS = 10000;
-
+// When the page is read anew (`live.js`), only what differs is exchanged: no scrolling, no lost focus.
 function isBusy() {
   const active = document.activeElement;
   const typing = active && ["INPUT", "TEXTAREA", "SELECT"].includes(active.tagName);
@@ -36,17 +34,19 @@ function patch(old, fresh) {
   before.slice(after.length).forEach((child) => child.remove());
 }
 
+// Whether the page is as the hub shows it now; not so while a person types in it or marks text.
 async function refresh() {
-  if (isBusy()) return;
+  if (isBusy()) return false;
   const answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual" });
   if (answer.type === "opaqueredirect") {
     location.reload();
-    return;
+    return false;
   }
-  if (!answer.ok) return;
+  if (!answer.ok) return false;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-  if (isBusy()) return;
+  if (isBusy()) return false;
   for (const part of ["main", "footer"]) patch(document.querySelector(part), fresh.querySelector(part));
+  return true;
 }
 
 function keys(event) {
@@ -73,6 +73,4 @@ function followLink() {
 
 document.addEventListener("keydown", keys);
 followLink();
-if (document.querySelector("main[data-live]")) {
-  setInterval(() => refresh().catch(() => undefined), PERIOD_MS);
-}
+window.holdfast = { refresh };

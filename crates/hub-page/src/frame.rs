@@ -5,6 +5,7 @@ use holdfast_protocol::operator::Role;
 use jiff::Timestamp;
 
 use crate::assets;
+use crate::look::Look;
 
 /// The entries of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +13,16 @@ pub enum Section {
     Start,
     Hosts,
     Guests,
+    Jobs,
+    Alerts,
+    Storage,
+    Policies,
+    Images,
+    Releases,
     Events,
+    Audit,
+    Customers,
+    Settings,
     /// A page that no entry leads to.
     Other,
 }
@@ -24,7 +34,16 @@ impl Section {
             Self::Start => Some(("/", "Start")),
             Self::Hosts => Some(("/hosts", "Hosts")),
             Self::Guests => Some(("/guests", "Guests")),
+            Self::Jobs => Some(("/jobs", "Jobs")),
+            Self::Alerts => Some(("/alerts", "Alerts")),
+            Self::Storage => Some(("/storage", "Storage")),
+            Self::Policies => Some(("/policies", "Policies")),
+            Self::Images => Some(("/images", "Images")),
+            Self::Releases => Some(("/releases", "Releases")),
             Self::Events => Some(("/events", "Events")),
+            Self::Audit => Some(("/audit", "Audit")),
+            Self::Customers => Some(("/customers", "Customers")),
+            Self::Settings => Some(("/settings", "Settings")),
             Self::Other => None,
         }
     }
@@ -68,6 +87,9 @@ pub struct Frame {
     pub hub_version: &'static str,
     /// The time by which ages are shown.
     pub now: Timestamp,
+    /// The newest change that the page knows of; none for a page that is not read anew.
+    pub live: Option<u64>,
+    pub look: Look,
 }
 
 impl Frame {
@@ -77,14 +99,48 @@ impl Frame {
         sections.filter_map(|section| Some((*section, section.entry()?))).map(link).collect()
     }
 
+    /// What the folded navigation is called.
+    pub(crate) fn section_name(&self) -> &'static str {
+        self.section.entry().map_or("Pages", |(_, text)| text)
+    }
+
+    /// What each form sends back; nothing before the sign-in.
+    pub(crate) fn csrf(&self) -> String {
+        self.person.as_ref().map(|person| person.csrf.clone()).unwrap_or_default()
+    }
+
+    /// Whether the person looks at what is theirs alone.
+    pub(crate) fn is_customers(&self) -> bool {
+        self.person.as_ref().is_some_and(|person| person.role == Role::Customer)
+    }
+
+    /// Whether the person may change something at all.
+    pub(crate) fn may_change(&self) -> bool {
+        self.person.as_ref().is_some_and(|person| matches!(person.role, Role::Operator | Role::Admin))
+    }
+
+    /// The page of a host, where the person may open it.
+    pub(crate) fn host_page(&self, host: impl std::fmt::Display) -> Option<String> {
+        self.has_hosts().then(|| format!("/hosts/{host}"))
+    }
+
     /// Whether the person may open the list of hosts, and so a host.
     pub(crate) fn has_hosts(&self) -> bool {
         self.person.as_ref().is_some_and(|person| person.sections.contains(&Section::Hosts))
     }
 
-    /// Whether the page shows facts that change by themselves.
-    pub(crate) fn is_live(&self) -> bool {
-        self.section != Section::Other
+    /// From which change on a page of facts is told of later ones.
+    pub(crate) fn live_after(&self) -> Option<u64> {
+        self.live.filter(|_| self.section != Section::Other)
+    }
+
+    /// Whether the person may order work that needs no signature.
+    pub(crate) fn may_order(&self) -> bool {
+        self.may_change()
+    }
+
+    pub(crate) fn live_script(&self) -> String {
+        assets::LIVE.path()
     }
 
     pub(crate) fn style(&self) -> String {
@@ -93,6 +149,10 @@ impl Frame {
 
     pub(crate) fn script(&self) -> String {
         assets::SCRIPT.path()
+    }
+
+    pub(crate) fn icon(&self) -> String {
+        assets::ICON.path()
     }
 
     pub(crate) fn shown(&self) -> When {

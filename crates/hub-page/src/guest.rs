@@ -1,14 +1,51 @@
 //! The page of one guest.
 
 use askama::Template;
+use holdfast_protocol::guest_audit::GuestAuditView;
 use holdfast_protocol::operator::GuestOnHost;
 use holdfast_protocol::protection::Protection;
 use holdfast_protocol::report::{FieldState, InForce};
 use holdfast_protocol::time_text::{bytes, span};
+use holdfast_protocol::usage::UsageSeries;
+use holdfast_protocol::work_order::WorkOrderView;
+use jiff::Timestamp;
 
 use crate::RenderError;
+use crate::chart::{ChartSpan, Charts};
 use crate::frame::{Frame, When};
+use crate::orders::{self, OrderRow};
 use crate::words::{self, Word};
+
+/// What the page is made of.
+#[derive(Clone, Copy)]
+pub struct Guest<'a> {
+    pub one: &'a GuestOnHost,
+    /// What it used, and how far back it is shown.
+    pub usage: Option<(ChartSpan, &'a UsageSeries)>,
+    /// What its host wrote down about it.
+    pub audit: Option<&'a GuestAuditView>,
+    /// Its newest work orders.
+    pub orders: &'a [WorkOrderView],
+    /// What makes each order of this page one, however often its form is sent.
+    pub once: &'a str,
+    pub certificate: Certificate,
+}
+
+/// Whether the hub has a restore certificate of the guest that the person may read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Certificate {
+    None,
+    Kept,
+}
+
+/// Records of the timeline, at most.
+const TIMELINE_SHOWN: usize = 40;
+
+struct Moment {
+    at: When,
+    what: String,
+    detail: String,
+}
 
 struct FieldRow {
     path: String,
@@ -17,6 +54,9 @@ struct FieldRow {
     applied: String,
     applied_at: Option<When>,
     next_start: &'static str,
+    /// Marks of the values that are not as the document says.
+    current_mark: &'static str,
+    applied_mark: &'static str,
 }
 
 struct BackupRow {
@@ -43,7 +83,11 @@ struct Fact {
 struct GuestPage<'a> {
     frame: &'a Frame,
     name: &'a str,
+    /// The way to it, which those of its own pages begin with.
+    page: Option<String>,
     host: String,
+    /// Where its part of the document is changed.
+    change: Option<String>,
     status: Word,
     run: Word,
     protection: Word,
@@ -57,11 +101,18 @@ struct GuestPage<'a> {
     backups: Vec<BackupRow>,
     tests: Vec<TestRow>,
     fields: Vec<FieldRow>,
+    uid: Option<String>,
+    usage: Option<Charts>,
+    timeline: Vec<Moment>,
+    orders: Vec<OrderRow>,
+    once: &'a str,
+    has_certificate: bool,
 }
 
 /// # Errors
 /// [`RenderError`].
-pub fn render(frame: &Frame, one: &GuestOnHost) -> Result<String, RenderError> {
+pub fn render(frame: &Frame, shown: &Guest<'_>) -> Result<String, RenderError> {
+    let one = shown.one;
     let guest = &one.guest;
     let list = crate::guests::row(frame, one);
     let report = guest.protection.as_deref();
@@ -69,6 +120,8 @@ pub fn render(frame: &Frame, one: &GuestOnHost) -> Result<String, RenderError> {
     let page = GuestPage {
         frame,
         name: &guest.name,
+        change: list.link.as_ref().filter(|_| frame.may_change()).map(|link| format!("{link}/edit")),
+        page: list.link,
         host: one.host.to_string(),
         status: words::guest_status(guest),
         run: words::run(guest),
@@ -83,6 +136,12 @@ pub fn render(frame: &Frame, one: &GuestOnHost) -> Result<String, RenderError> {
         backups: report.iter().flat_map(|report| &report.newest).map(|one| backup(frame, one)).collect(),
         tests: report.iter().flat_map(|report| &report.tested).map(|one| test(frame, one)).collect(),
         fields: guest.fields.iter().map(|field| field_row(frame, field)).collect(),
+        uid: guest.uid.map(|uid| uid.to_string()),
+        usage: shown.usage.map(|(span, series)| Charts::new(frame, span, series)),
+        timeline: shown.audit.map(|audit| timeline(frame, audit)).unwrap_or_default(),
+        orders: orders::rows(frame, one.host.as_str(), shown.orders),
+        once: shown.once,
+        has_certificate: shown.certificate == Certificate::Kept,
     };
     page.render()
 }
@@ -90,9 +149,9 @@ pub fn render(frame: &Frame, one: &GuestOnHost) -> Result<String, RenderError> {
 fn facts(one: &GuestOnHost) -> Vec<Fact> {
     let guest = &one.guest;
     let fact = |name, value: Option<String>| value.map(|value| Fact { name, value });
-    let size = guest.size.map(|size| {
-        format!("{} cores, {} memory, {} root disk", size.cores, size.memory_mib, size.rootfs_gib)
-    });
+    let size = guest
+        .size
+        .map(|size| format!("{}, {} memory, {} root disk", size.cores, size.memory_mib, size.rootfs_gib));
     let all = [
         fact("Customer", guest.customer.as_ref().map(ToString::to_string)),
         fact("VMID", guest.vmid.map(|vmid| vmid.to_string())),
@@ -125,9 +184,24 @@ fn test(frame: &Frame, one: &holdfast_protocol::protection::TierTested) -> TestR
     }
 }
 
+/// The newest records first. Single steps are left to the audit itself.
+fn timeline(frame: &Frame, audit: &GuestAuditView) -> Vec<Moment> {
+    let lines = audit.records.iter().rev().map(|record| &record.line);
+    let whole = lines.filter(|line| !line.action.starts_with("step_") && !line.action.starts_with("undo_"));
+    let moment = |line: &holdfast_protocol::audit::AuditLine| Moment {
+        at: frame.when(Timestamp::from_microsecond(line.at_us).unwrap_or(frame.now)),
+        what: line.action.replace('_', " "),
+        detail: line.detail.clone(),
+    };
+    whole.take(TIMELINE_SHOWN).map(moment).collect()
+}
+
 fn field_row(frame: &Frame, field: &FieldState) -> FieldRow {
     let or_dash = |text: Option<&String>| text.cloned().unwrap_or_else(|| "—".to_owned());
+    let mark = |value: Option<&String>| if value == field.desired.as_ref() { "" } else { "≠" };
     FieldRow {
+        current_mark: mark(field.observed.as_ref()),
+        applied_mark: mark(field.applied.as_ref().map(|applied| &applied.value)),
         path: field.field.path().to_string(),
         desired: or_dash(field.desired.as_ref()),
         current: or_dash(field.observed.as_ref()),

@@ -61,7 +61,8 @@ pub(crate) fn row(frame: &Frame, one: &GuestOnHost) -> Row {
     let is_heard = matches!(one.host_state, HostState::Online | HostState::Degraded);
     Row {
         name: guest.name.clone(),
-        link: guest.uid.map(|uid| format!("/hosts/{}/guests/{uid}", one.host)),
+        // The page of a guest is of who may see its host.
+        link: guest.uid.filter(|_| frame.has_hosts()).map(|uid| format!("/hosts/{}/guests/{uid}", one.host)),
         host: one.host.to_string(),
         vmid: guest.vmid.map_or_else(|| "—".to_owned(), |vmid| vmid.to_string()),
         status: words::guest_status(guest),

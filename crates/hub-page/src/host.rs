@@ -6,14 +6,33 @@ use holdfast_protocol::operation::{OperationStatus, OperationView};
 use holdfast_protocol::operator::{GuestOnHost, HostDetail};
 use holdfast_protocol::report::StorageReport;
 use holdfast_protocol::time_text::bytes;
+use holdfast_protocol::usage::UsageSeries;
+use holdfast_protocol::work_order::{DiagnosticName, WorkOrderView};
 
 use crate::RenderError;
+use crate::chart::{self, ChartSpan, Charts};
 use crate::frame::{Frame, When};
 use crate::guests::{self, Row};
+use crate::orders::{self, OrderRow};
+use crate::qr;
 use crate::words::{self, Word};
 
 /// Operations on the page at most: the open ones, then the newest that ended.
 const OPERATIONS_SHOWN: usize = 20;
+
+/// What the page is made of.
+#[derive(Clone, Copy)]
+pub struct Host<'a> {
+    pub detail: &'a HostDetail,
+    /// What the host used, and how far back it is shown.
+    pub usage: Option<(ChartSpan, &'a UsageSeries)>,
+    /// By the hour, for the forecast of its root disk.
+    pub hourly: Option<&'a UsageSeries>,
+    /// Its newest work orders.
+    pub orders: &'a [WorkOrderView],
+    /// What makes each order of this page one, however often its form is sent.
+    pub once: &'a str,
+}
 
 struct Fact {
     name: &'static str,
@@ -51,6 +70,9 @@ struct WaitingRow {
     effect: String,
     reason: String,
     payload: String,
+    /// The line that signs it.
+    line: String,
+    picture: Option<String>,
 }
 
 #[derive(Template)]
@@ -68,11 +90,16 @@ struct HostPage<'a> {
     storages: Vec<StorageRow>,
     guests: Vec<Row>,
     operations: Vec<OperationRow>,
+    usage: Option<Charts>,
+    orders: Vec<OrderRow>,
+    diagnostics: [DiagnosticName; 6],
+    once: &'a str,
 }
 
 /// # Errors
 /// [`RenderError`].
-pub fn render(frame: &Frame, detail: &HostDetail) -> Result<String, RenderError> {
+pub fn render(frame: &Frame, shown: &Host<'_>) -> Result<String, RenderError> {
+    let detail = shown.detail;
     let (host, sections) = (&detail.host, &detail.sections);
     let none = ConditionSet::default();
     let conditions = sections.conditions.as_ref().unwrap_or(&none);
@@ -92,7 +119,7 @@ pub fn render(frame: &Frame, detail: &HostDetail) -> Result<String, RenderError>
         state: words::host(host.state),
         reason: host.degraded.as_ref().map(|why| why.reason.clone()),
         seen: host.seen_at.map(|at| frame.when(at)),
-        facts: facts(detail),
+        facts: facts(detail, shown.hourly),
         conditions: sorted
             .into_iter()
             .map(|one| ConditionRow {
@@ -105,10 +132,20 @@ pub fn render(frame: &Frame, detail: &HostDetail) -> Result<String, RenderError>
             })
             .collect(),
         conditions_left_out: conditions.left_out(),
-        waiting: sections.waiting.iter().flatten().map(waiting).collect(),
+        waiting: sections
+            .waiting
+            .iter()
+            .flatten()
+            .zip(1..)
+            .map(|(one, number)| waiting(host.name.as_str(), number, one))
+            .collect(),
         storages: sections.host.iter().flat_map(|section| &section.storages).map(storage).collect(),
         guests: sections.guests.iter().flatten().map(|guest| guests::row(frame, &on_host(guest))).collect(),
         operations: operations(frame, sections.operations.as_deref().unwrap_or_default()),
+        usage: shown.usage.map(|(span, series)| Charts::new(frame, span, series)),
+        orders: orders::rows(frame, host.name.as_str(), shown.orders),
+        diagnostics: DiagnosticName::ALL,
+        once: shown.once,
     };
     page.render()
 }
@@ -120,7 +157,7 @@ fn name_of(condition: &ReportedCondition, detail: &HostDetail) -> String {
     guest.map_or_else(|| condition.subject.to_string(), |guest| guest.name.clone())
 }
 
-fn facts(detail: &HostDetail) -> Vec<Fact> {
+fn facts(detail: &HostDetail, hourly: Option<&UsageSeries>) -> Vec<Fact> {
     let (host, sections) = (&detail.host, &detail.sections);
     let fact = |name, value| Fact { name, value };
     let mut facts = vec![
@@ -135,14 +172,26 @@ fn facts(detail: &HostDetail) -> Vec<Fact> {
             format!("{} of {} in use", bytes(section.memory_used_bytes), bytes(section.memory_bytes));
         facts.push(fact("Memory", memory));
     }
+    if let Some(days) = hourly.and_then(chart::full_in_days) {
+        facts.push(fact("Root disk", format!("full in about {days} days at the pace of the last two weeks")));
+    }
     if !host.labels.is_empty() {
         facts.push(fact("Labels", host.labels.to_string()));
     }
     facts
 }
 
-fn waiting(one: &holdfast_protocol::report::WaitingForSignature) -> WaitingRow {
-    WaitingRow { effect: one.effect.clone(), reason: one.reason.clone(), payload: one.payload.clone() }
+/// The command names an entry by its number in the host's list.
+fn waiting(host: &str, number: u32, one: &holdfast_protocol::report::WaitingForSignature) -> WaitingRow {
+    let line = format!("holdfast sign {host} {number}");
+    let picture = if one.payload.is_empty() { None } else { qr::svg(&line) };
+    WaitingRow {
+        effect: one.effect.clone(),
+        reason: one.reason.clone(),
+        payload: one.payload.clone(),
+        line,
+        picture,
+    }
 }
 
 fn storage(one: &StorageReport) -> StorageRow {

@@ -5,6 +5,7 @@ use holdfast_protocol::alert::IncidentView;
 use holdfast_protocol::operator::{EnrollmentRequestView, HostState, HostView};
 
 use crate::RenderError;
+use crate::first_start::FirstStart;
 use crate::frame::{Frame, When};
 use crate::words::{self, Word};
 
@@ -16,6 +17,8 @@ pub struct Start<'a> {
     pub requests: Option<&'a [EnrollmentRequestView]>,
     /// The hosts; none where the person may not see them.
     pub fleet: Option<Fleet<'a>>,
+    /// The first steps, while they are not done; for who may take them.
+    pub first: Option<&'a FirstStart>,
 }
 
 /// The hosts of the map.
@@ -66,6 +69,7 @@ struct StartPage<'a> {
     left_out: usize,
     requests: Option<Vec<(String, When, String)>>,
     has_fleet: bool,
+    first: Option<&'a FirstStart>,
     counts: Vec<Count>,
     guests: u32,
     guests_running: u32,
@@ -90,6 +94,7 @@ pub fn render(frame: &Frame, start: &Start<'_>) -> Result<String, RenderError> {
         left_out,
         requests: start.requests.map(|requests| requests.iter().map(request).collect()),
         has_fleet: start.fleet.is_some(),
+        first: start.first,
         counts: counts(hosts),
         guests: hosts.iter().map(|host| host.guests).sum(),
         guests_running: hosts.iter().map(|host| host.guests_running).sum(),

@@ -25,9 +25,10 @@ use super::resources::Resources;
 use super::restore::RestoreRequest;
 use super::restore_copy::RestoreCopyRequest;
 use super::retry::{Pace, RetryState, pause_before_next};
-use super::sender::{Answer, ApiToken, PveSettings, Sender, SetUpError};
+use super::sender::{Answer, PveSettings, Sender, SetUpError};
 use super::snapshot::{CanSnapshot, NewSnapshot, OwnSnapshot, Snapshot};
 use super::task::{LogWindow, TaskKind, TaskLog, TaskQuery, TaskStatus};
+use super::tokens::ApiToken;
 use super::transport::Transport;
 use super::undo::UndoProof;
 use super::unprotect_proof::LiftProof;
@@ -63,7 +64,6 @@ pub struct PveClient {
     sender: Arc<Sender>,
     pool: Pool,
     node: NodeName,
-    owners: BTreeMap<String, Role>,
     pace: Arc<dyn Pace>,
 }
 
@@ -87,21 +87,41 @@ impl PveClient {
         tokens: &BTreeMap<Role, ApiToken>,
         pace: Arc<dyn Pace>,
     ) -> Result<Self, SetUpError> {
-        let owners = tokens.iter().map(|(role, token)| (token.id.clone(), *role)).collect();
         let sender = Arc::new(Sender::new(transport, tokens)?);
-        Ok(Self { sender, pool: Pool::Guests, node, owners, pace })
+        Ok(Self { sender, pool: Pool::Guests, node, pace })
     }
 
     /// The same for scratch guests, where there is a token for them.
     #[must_use]
     pub fn for_scratch(&self) -> Option<Self> {
-        self.sender.has(Role::Scratch).then(|| Self {
+        self.sender.tokens().has(Role::Scratch).then(|| Self {
             sender: Arc::clone(&self.sender),
             pool: Pool::Scratch,
             node: self.node.clone(),
-            owners: self.owners.clone(),
             pace: Arc::clone(&self.pace),
         })
+    }
+
+    /// The tokens of now.
+    #[must_use]
+    pub fn tokens(&self) -> BTreeMap<Role, ApiToken> {
+        self.sender.tokens().all()
+    }
+
+    /// A client with other tokens over the same carrier, to try them before they are used.
+    ///
+    /// # Errors
+    /// When a token cannot be used.
+    pub fn with_tokens(&self, tokens: &BTreeMap<Role, ApiToken>) -> Result<Self, SetUpError> {
+        Self::over(self.sender.transport(), self.node.clone(), tokens, Arc::clone(&self.pace))
+    }
+
+    /// Uses these tokens from the next call on, here and in the client for scratch guests.
+    ///
+    /// # Errors
+    /// When a token cannot be used; those of before stay.
+    pub fn take_tokens(&self, tokens: &BTreeMap<Role, ApiToken>) -> Result<(), SetUpError> {
+        Ok(self.sender.tokens().replace(tokens)?)
     }
 
     /// Sends a call, and repeats it where that is allowed.
@@ -155,7 +175,7 @@ impl PveClient {
 
     /// The token that started a task. Tasks of others may be read by a token with audit rights on the node.
     fn owner_of(&self, upid: &Upid) -> Role {
-        self.owners.get(upid.owner()).copied().unwrap_or(Role::Observe)
+        self.sender.tokens().holder(upid.owner()).unwrap_or(Role::Observe)
     }
 }
 
@@ -325,7 +345,7 @@ impl Pve for PveClient {
                 upid.kind() == query.kind.text()
                     && upid.vmid() == Some(query.vmid)
                     && upid.start_epoch_s() >= query.since_epoch_s
-                    && self.owners.get(upid.owner()) == Some(&role)
+                    && self.sender.tokens().role_of(upid.owner()) == Some(role)
             };
             let mut found: Vec<TaskRow> = rows.into_iter().filter(|row| ours(&row.upid)).collect();
             found.sort_by_key(|row| std::cmp::Reverse(row.upid.start_epoch_s()));

@@ -16,16 +16,8 @@ use super::call::Call;
 use super::classify::{Refusal, classify};
 use super::error::PveError;
 use super::params::Verb;
+use super::tokens::{ApiToken, BadToken, TokenSet};
 use super::transport::{Place, Request, Response, Transport};
-
-/// One API token: who, and the secret.
-#[derive(Clone, Debug)]
-pub struct ApiToken {
-    /// `user@realm!name`.
-    pub id: String,
-    /// The UUID that Proxmox showed once.
-    pub secret: Secret,
-}
 
 /// The settings needed to talk to one node.
 #[derive(Clone, Debug)]
@@ -47,10 +39,8 @@ pub enum SetUpError {
     #[error("{url:?} is not the address of a Proxmox API, such as https://127.0.0.1:8006")]
     Url { url: String },
     /// A token's name or secret is not of their form.
-    #[error(
-        "the `{role}` token is not of the form user@realm!name with a UUID as secret: run `agentd setup`"
-    )]
-    Token { role: Role },
+    #[error(transparent)]
+    Token(#[from] BadToken),
     /// TLS cannot be set up.
     #[error("TLS towards Proxmox cannot be set up")]
     Tls(#[source] TlsError),
@@ -68,7 +58,7 @@ pub(super) struct Answer {
 
 pub(super) struct Sender {
     transport: Arc<dyn Transport>,
-    authorizations: BTreeMap<Role, Secret>,
+    tokens: TokenSet,
 }
 
 impl Sender {
@@ -76,21 +66,20 @@ impl Sender {
         transport: Arc<dyn Transport>,
         tokens: &BTreeMap<Role, ApiToken>,
     ) -> Result<Self, SetUpError> {
-        let authorizations = tokens
-            .iter()
-            .map(|(role, token)| Ok((*role, authorization(*role, token)?)))
-            .collect::<Result<_, SetUpError>>()?;
-        Ok(Self { transport, authorizations })
+        Ok(Self { transport, tokens: TokenSet::new(tokens)? })
     }
 
-    /// Whether there is a token for this.
-    pub(super) fn has(&self, role: Role) -> bool {
-        self.authorizations.contains_key(&role)
+    pub(super) const fn tokens(&self) -> &TokenSet {
+        &self.tokens
+    }
+
+    pub(super) fn transport(&self) -> Arc<dyn Transport> {
+        Arc::clone(&self.transport)
     }
 
     /// Sends the call once, with this token.
     pub(super) async fn send(&self, call: &Call, role: Role) -> Result<Answer, PveError> {
-        let authorization = self.authorizations.get(&role).cloned().ok_or(PveError::NoToken { role })?;
+        let authorization = self.tokens.authorization(role).ok_or(PveError::NoToken { role })?;
         let (method, place) = match call.endpoint().verb() {
             Verb::Get if call.storage().is_some() => ("GET", Place::StorageRead),
             Verb::Get => ("GET", Place::Read),
@@ -114,15 +103,6 @@ impl Sender {
     }
 }
 
-fn authorization(role: Role, token: &ApiToken) -> Result<Secret, SetUpError> {
-    let plain = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic() && b != b'=');
-    let named = token.id.split_once('@').is_some_and(|(_, rest)| rest.contains('!'));
-    if !named || !plain(&token.id) || !plain(token.secret.expose()) {
-        return Err(SetUpError::Token { role });
-    }
-    Ok(Secret::new(format!("PVEAPIToken={}={}", token.id, token.secret.expose())))
-}
-
 fn read_answer(call: &Call, role: Role, response: &Response) -> Result<Answer, PveError> {
     let name = call.endpoint().text();
     if !(200..300).contains(&response.status) {
@@ -143,28 +123,4 @@ fn read_answer(call: &Call, role: Role, response: &Response) -> Result<Answer, P
     let object = frame.as_object_mut().ok_or_else(|| garbled("an object is expected".to_owned()))?;
     let data = object.remove("data").ok_or_else(|| garbled("data: missing".to_owned()))?;
     Ok(Answer { data, total: object.remove("total") })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_that_could_split_a_header_is_refused_and_a_good_one_hides() {
-        let token =
-            |id: &str, secret: &str| ApiToken { id: id.to_owned(), secret: Secret::new(secret.to_owned()) };
-        let good =
-            authorization(Role::Observe, &token("hf@pve!observe", "00000000-0000-0000-0000-000000000000"))
-                .unwrap();
-        assert!(!format!("{good:?}").contains("0000"));
-        for (id, secret) in [
-            ("hf@pve", "x"),
-            ("hf!observe", "x"),
-            ("hf@pve!observe", ""),
-            ("hf@pve!observe", "x\r\nA: b"),
-            ("hf@pve!a=b", "x"),
-        ] {
-            assert!(authorization(Role::Observe, &token(id, secret)).is_err(), "{id} {secret}");
-        }
-    }
 }

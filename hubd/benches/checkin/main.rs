@@ -7,9 +7,11 @@
 //! `cargo bench -p hubd --bench checkin -- [--rounds N] [--seconds N] [--connections N]` prints
 //! lines `BENCH {json}`, which `cargo bench-all` collects. `-- fleet` measures a hub under ten thousand hosts at rest
 //! instead ([`steady`]), `-- flapping` what becomes of their alerts ([`flapping`]), `-- peers` the hub against etcd
-//! ([`peers`]), `-- scrape` a page of the hub's metrics ([`scrape`]), `-- postgres` check-ins on PostgreSQL against a bare
+//! ([`peers`]), `-- scrape` a page of the hub's metrics ([`scrape`]), `-- customers` check-ins during a customer's
+//! calls ([`customers`]), `-- postgres` check-ins on PostgreSQL against a bare
 //! upsert ([`upserts`]), `-- move` a filled hub on its way to the other engine and back ([`moved_hub`]).
 
+mod customers;
 mod echo;
 mod etcd;
 mod figures;
@@ -47,6 +49,7 @@ use clap::{Parser, Subcommand};
 use figures::{Figures, Pair, Round};
 use fleet::Fleet;
 use handshakes::Tickets;
+use hubd::api::OperatorCallLimits;
 use load::Kind;
 use server::Server;
 
@@ -77,6 +80,9 @@ enum Role {
     /// The hub; run by the benchmark itself.
     #[command(hide = true)]
     Hub { folder: PathBuf, listen: SocketAddr },
+    /// The hub with the usual limits on operators; run by the benchmark itself.
+    #[command(hide = true)]
+    RatedHub { folder: PathBuf, listen: SocketAddr },
     /// Bare handshakes without tickets; run by the benchmark itself.
     #[command(hide = true)]
     Handshakes { folder: PathBuf, listen: SocketAddr },
@@ -91,6 +97,8 @@ enum Role {
     Peers,
     /// One scrape of the hub's metrics.
     Scrape(scrape::Arguments),
+    /// Check-ins during the calls of one customer.
+    Customers(customers::Arguments),
     /// Check-ins on PostgreSQL against a bare upsert.
     Postgres(upserts::Arguments),
     /// A filled hub from one engine to the other and back.
@@ -106,7 +114,10 @@ fn main() -> anyhow::Result<()> {
     runtime.block_on(async {
         match arguments.role {
             Some(Role::Echo { folder, listen }) => echo::serve(&folder, listen).await,
-            Some(Role::Hub { folder, listen }) => server::serve_hub(&folder, listen).await,
+            Some(Role::Hub { folder, listen }) => server::serve_hub(&folder, listen, server::UNRATED).await,
+            Some(Role::RatedHub { folder, listen }) => {
+                server::serve_hub(&folder, listen, OperatorCallLimits::USUAL).await
+            }
             Some(Role::Handshakes { folder, listen }) => {
                 handshakes::serve(&folder, listen, Tickets::No).await
             }
@@ -114,6 +125,7 @@ fn main() -> anyhow::Result<()> {
             Some(Role::Fleet(arguments)) => steady::measure(&arguments).await,
             Some(Role::Flapping(arguments)) => flapping::measure(&arguments).await,
             Some(Role::Scrape(arguments)) => scrape::measure(&arguments).await,
+            Some(Role::Customers(arguments)) => customers::measure(&arguments).await,
             Some(Role::Postgres(arguments)) => upserts::measure(&arguments).await,
             Some(Role::Move(arguments)) => moved_hub::measure(arguments).await,
             Some(Role::Peers) => peers::measure(&arguments).await,

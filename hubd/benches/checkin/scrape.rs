@@ -116,7 +116,7 @@ async fn scrape(connection: &mut Connection, token: &str) -> anyhow::Result<Byte
 }
 
 /// Of the operator that a new hub makes by itself.
-fn admin_token(folder: &Path) -> anyhow::Result<String> {
+pub fn admin_token(folder: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(folder.join(hubd::run::ADMIN_TOKEN_FILE))
         .context("the hub wrote no token")?;
     Ok(text.trim().to_owned())

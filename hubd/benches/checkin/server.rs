@@ -80,8 +80,19 @@ impl Server {
     }
 }
 
+/// Operators are not what is measured.
+pub const UNRATED: OperatorCallLimits = OperatorCallLimits {
+    calls_per_token: u32::MAX,
+    calls_per_address: u32::MAX,
+    attempts_per_address: u32::MAX,
+};
+
 /// The hub's role: until the input ends.
-pub async fn serve_hub(folder: &Path, listen: SocketAddr) -> anyhow::Result<()> {
+pub async fn serve_hub(
+    folder: &Path,
+    listen: SocketAddr,
+    operator_calls: OperatorCallLimits,
+) -> anyhow::Result<()> {
     let opened = run::open(folder, AlertSettings::default().rules, &SystemClock).await?;
     let start = Start {
         listen,
@@ -94,13 +105,10 @@ pub async fn serve_hub(folder: &Path, listen: SocketAddr) -> anyhow::Result<()> 
         usage_bytes_max: u64::MAX,
         artifacts: ArtifactLimits { bytes_max: u64::MAX, disk_reserve_bytes: 0 },
         snapshots: SnapshotSettings { schedule: SnapshotSchedule::Daily, bytes_max: u64::MAX },
-        operator_calls: OperatorCallLimits {
-            calls_per_token: u32::MAX,
-            calls_per_address: u32::MAX,
-            attempts_per_address: u32::MAX,
-        },
+        operator_calls,
         certificates: hubd::settings::CertificateSettings::default(),
         reload: None,
+        provider: None,
         sign_in: hubd::domain::sign_in::SignInRules::default(),
         clock: Arc::new(SystemClock),
     };

@@ -12,7 +12,7 @@ use axum::extract::{FromRequestParts as _, MatchedPath, Path, Request, State};
 use axum::http::{Method, StatusCode, header, request::Parts};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use holdfast_protocol::access::{Grant, ObjectFacts};
+use holdfast_protocol::access::{AccessScope, Grant, ObjectFacts};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::hub::access::{Access, Object, Place, Reach, Verdict};
 use holdfast_protocol::hub::calls;
@@ -73,14 +73,14 @@ fn not_allowed(path: &str) -> Response {
     (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, verbs.join(","))]).into_response()
 }
 
-/// Decides the page that stands for a call that reads.
-pub(super) async fn decide_read(
+/// Decides the page or the form that stands for a call.
+pub(super) async fn decide_page(
     hub: &Arc<Hub>,
-    path: &str,
+    (verb, path): (&Method, &str),
     operator: &Operator,
     parts: &mut Parts,
 ) -> Result<(), ApiError> {
-    match CALLERS.get(&(path, Method::GET.as_str())) {
+    match CALLERS.get(&(path, verb.as_str())) {
         Some(Caller::Operator(access)) => decide(hub, *access, operator, parts).await,
         Some(Caller::Anyone | Caller::Agent | Caller::Session) | None => Err(ApiError::not_found("page")),
     }
@@ -88,7 +88,12 @@ pub(super) async fn decide_read(
 
 /// Whether a call that lists is answered to them, whole or narrowed to their scope.
 pub(super) fn may_list(operator: &Operator, path: &str) -> bool {
-    let Some(Caller::Operator(access)) = CALLERS.get(&(path, Method::GET.as_str())) else { return false };
+    may_call(operator, &Method::GET, path)
+}
+
+/// Whether a call is answered to them for something within their scope.
+pub(super) fn may_call(operator: &Operator, verb: &Method, path: &str) -> bool {
+    let Some(Caller::Operator(access)) = CALLERS.get(&(path, verb.as_str())) else { return false };
     let grant = &operator.grant;
     match access.verdict(grant.role(), Reach::from(grant.scope()), Place::Inside) {
         Verdict::Allowed | Verdict::Narrowed => true,
@@ -132,7 +137,7 @@ async fn place(hub: &Hub, object: Object, operator: &Operator, named: &PathParts
     let part = |name: &str| named.get(name).map_or("", String::as_str);
     let (grant, missing) = (&operator.grant, || ApiError::not_found(object.as_str()));
     let is_inside = match object {
-        Object::Hub | Object::Caller | Object::List | Object::Customers => true,
+        Object::Hub | Object::Caller | Object::List | Object::Customers | Object::Releases => true,
         // A machine makes no tokens and no people: who holds its secret could go on after it was revoked.
         Object::New => match operator.principal {
             Principal::Person { .. } => true,
@@ -146,14 +151,26 @@ async fn place(hub: &Hub, object: Object, operator: &Operator, named: &PathParts
             hub.store.operator(name).await?.is_some_and(|record| grant.covers(&record.grant))
         }
         Object::Token => token(hub, operator, part("name")).await?,
-        Object::Host | Object::Guest | Object::Alert | Object::Job | Object::Customer
+        Object::Host
+        | Object::Guest
+        | Object::Alert
+        | Object::Job
+        | Object::Customer
+        | Object::CustomerEntry
+        | Object::Rollout
+        | Object::Silence
             if grant.scope().is_everything() =>
         {
             true
         }
-        Object::Customer => {
-            let customer: Option<CustomerId> = part("customer").parse().ok();
-            grant.scope().holds(&ObjectFacts { customer, ..ObjectFacts::default() })
+        Object::Customer | Object::CustomerEntry => customer(hub, grant, part("customer")).await?,
+        Object::Rollout => {
+            let number = part("number").parse().map_err(|_| missing())?;
+            hub.store.rollout_within(grant.scope().clone(), number, hub.clock.now()).await?.is_some()
+        }
+        Object::Silence => {
+            let all = hub.store.silences_within(grant.scope().clone(), hub.clock.now()).await?;
+            all.iter().any(|silence| silence.id.to_string() == part("id"))
         }
         Object::Host => is_within(hub, grant, ObjectRef::Host(host_ref(part("host"))?)).await?,
         Object::Guest => {
@@ -173,6 +190,19 @@ async fn place(hub: &Hub, object: Object, operator: &Operator, named: &PathParts
 async fn is_within(hub: &Hub, grant: &Grant, object: ObjectRef) -> Result<bool, StoreError> {
     let facts = hub.store.object_facts(object).await?;
     Ok(facts.is_some_and(|facts| grant.scope().holds(&facts)))
+}
+
+/// A customer lies in its own scope, and in that of hosts that have guests of it.
+async fn customer(hub: &Hub, grant: &Grant, name: &str) -> Result<bool, StoreError> {
+    let Ok(name) = name.parse::<CustomerId>() else { return Ok(false) };
+    match grant.scope() {
+        AccessScope::Everything {} => Ok(true),
+        AccessScope::Customer { customer } => Ok(*customer == name),
+        AccessScope::Hosts { .. } => {
+            let found = hub.store.customers_within(grant.scope().clone(), Some(name), None, 1).await?;
+            Ok(!found.is_empty())
+        }
+    }
 }
 
 /// The labels of an alert's host, and the customer of its guest. The hub's own alerts have neither.

@@ -7,7 +7,6 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, get};
-use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::customer::{CustomerChange, CustomerView, NewCustomer};
 use holdfast_protocol::id::CustomerId;
@@ -69,11 +68,7 @@ pub(super) async fn list(
 ) -> Result<Answer<Page<CustomerView>>, ApiError> {
     let limit = query.limit(PAGE_MAX)?;
     let after = query.cursor()?.map(|cursor| cursor.parse().map_err(|_| bad_cursor())).transpose()?;
-    let only = match operator.scope() {
-        AccessScope::Everything {} | AccessScope::Hosts { .. } => None,
-        AccessScope::Customer { customer } => Some(customer),
-    };
-    let all = hub.store.customers(only, after, limit + 1).await?;
+    let all = hub.store.customers_within(operator.scope(), None, after, limit + 1).await?;
     let Page { items, next } = page(all, limit, |last| last.name.to_string());
     let items = items.into_iter().map(|view| seen_by(&operator, view)).collect();
     Ok(Answer(StatusCode::OK, Page { items, next }))
@@ -84,9 +79,19 @@ async fn show(
     operator: Operator,
     Path(customer): Path<String>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let found = hub.store.customers(Some(customer_id(&customer)?), None, 1).await?.pop();
-    let view = seen_by(&operator, found.ok_or_else(|| ApiError::not_found("customer"))?);
+    let view = one_view(&hub, &operator, &customer).await?;
     Ok((etag(&view), Answer(StatusCode::OK, view)))
+}
+
+/// A customer as the caller may see it.
+pub(super) async fn one_view(
+    hub: &Hub,
+    operator: &Operator,
+    customer: &str,
+) -> Result<CustomerView, ApiError> {
+    let only = Some(customer_id(customer)?);
+    let found = hub.store.customers_within(operator.scope(), only, None, 1).await?.pop();
+    Ok(seen_by(operator, found.ok_or_else(|| ApiError::not_found("customer"))?))
 }
 
 pub(super) async fn add(

@@ -36,6 +36,10 @@ pub(super) struct DryRunQuery {
 }
 
 impl DryRunQuery {
+    pub(super) fn of(mode: Mode) -> Self {
+        Self { dry_run: Some(mode == Mode::DryRun) }
+    }
+
     pub(super) fn mode(&self) -> Mode {
         mode(self.dry_run)
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::HostId;
 use holdfast_protocol::operator::{EventView, Page};
 use net::server::Answer;
@@ -13,7 +14,7 @@ use super::Hub;
 use super::auth::Operator;
 use super::page::{CheckedQuery, bad_cursor, limit, open, page};
 use super::problem::ApiError;
-use crate::store::{EventFilter, PAGE_MAX};
+use crate::store::{EventFilter, EventText, PAGE_MAX};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,6 +22,8 @@ pub(super) struct EventQuery {
     pub(super) limit: Option<u32>,
     pub(super) cursor: Option<String>,
     pub(super) host: Option<HostId>,
+    /// Words of the kind or of the sentence.
+    pub(super) text: Option<String>,
 }
 
 pub(super) async fn list(
@@ -33,7 +36,14 @@ pub(super) async fn list(
         Some(cursor) => Some(open(&cursor)?.parse().map_err(|_| bad_cursor())?),
         None => None,
     };
-    let filter = EventFilter { host: query.host, before };
+    let text = query.text.map(|text| event_text(&text)).transpose()?;
+    let filter = EventFilter { host: query.host, text, before };
     let events = hub.store.events_within(operator.scope(), filter, limit + 1).await?;
     Ok(Answer(StatusCode::OK, page(events, limit, |last| last.number.to_string())))
+}
+
+fn event_text(text: &str) -> Result<EventText, ApiError> {
+    EventText::new(text).ok_or_else(|| {
+        ApiError::new(ErrorCode::Range, format!("`text` is 1 to {} characters", EventText::CHARACTERS_MAX))
+    })
 }

@@ -9,7 +9,7 @@
 //! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…`, `/v1/agent/replacement`, `/v1/agent/restore-certificates`, `/v1/agent/guest-audit`, `/v1/agent/release-offer`, `/v1/agent/releases…`, `/v1/agent/artifacts…` |
 //! | people | cookie of a session, also of one that may only set up a sign-in | `/v1/logout`, `/v1/session`, `/v1/password`, `/v1/totp…` |
 //! | people and machines | bearer token or cookie of a session, and the role and scope that the call's table states | all other `/v1/…` |
-//! | browsers | cookie of a session | all other paths: pages (`html`) |
+//! | browsers | cookie of a session; none for `/sign-in…` | all other paths: pages (`html`) |
 //!
 //! `authorize` decides before any handler, by the tables of `holdfast_protocol::hub`.
 
@@ -28,6 +28,7 @@ mod enrollment_requests;
 mod escrow;
 mod events;
 mod file_body;
+mod grants;
 mod guest_audit;
 mod guest_jobs;
 mod guests;
@@ -38,6 +39,7 @@ mod html;
 mod image_approvals;
 mod invites;
 mod jobs;
+mod live_feed;
 mod long_poll;
 mod metrics;
 mod mutation;
@@ -76,10 +78,12 @@ use tokio::sync::{Mutex, Semaphore, watch};
 
 pub use self::alerts::{ConfiguredReceiver, ConfiguredReceivers, SettingsFiles};
 pub use downloads::Downloads;
+pub use html::page_paths;
+pub use live_feed::{LISTENERS_EACH, LiveFeed};
 pub use long_poll::LongPolls;
 pub use metrics::HubCounters;
 pub use operator_rates::OperatorCallLimits;
-pub use sign_in::{Refusals, SignIn};
+pub use sign_in::{Provider, ProviderClientError, Refusals, SignIn};
 pub use usage_inbox::{UsageFromHost, UsageInbox};
 
 use self::operator_rates::OperatorRates;
@@ -121,6 +125,8 @@ pub struct Hub {
     pub downloads: Arc<Downloads>,
     /// Check-ins that are held open.
     pub long_polls: LongPolls,
+    /// Pages that are open.
+    pub live: LiveFeed,
     /// Becomes true when the hub is to stop.
     pub stop: watch::Receiver<bool>,
     /// Limits on reading and keeping bodies at once.
@@ -284,6 +290,8 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/enrollment-requests/{id}/approve", post(enrollment_requests::approve))
         .route("/v1/enrollment-requests/{id}/refuse", post(enrollment_requests::refuse))
         .route("/v1/operators", get(operators::list).post(operators::make))
+        .route("/v1/operators/{name}", grants::one())
+        .route("/v1/operators/{name}/grant", grants::grant())
         .route("/v1/operators/{name}/revoke", post(operators::revoke))
         .route("/v1/releases", get(releases::list))
         .route("/v1/releases/{version}", put(releases::put).delete(releases::delete))

@@ -22,6 +22,16 @@ pub(super) struct Head {
 }
 
 impl Head {
+    /// The head of a change that a page makes, as the call of `/v1` that it stands for would have had it.
+    pub(super) fn of_page(
+        (method, path): (Method, String),
+        headers: HeaderMap,
+        operator: Operator,
+        ids: Ids,
+    ) -> Self {
+        Self { method, path, headers, operator, ids }
+    }
+
     /// Who calls.
     pub(super) const fn operator(&self) -> &Operator {
         &self.operator

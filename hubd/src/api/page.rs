@@ -38,6 +38,11 @@ pub(super) struct PageQuery {
 }
 
 impl PageQuery {
+    /// A page as long as usual.
+    pub(super) const fn of(cursor: Option<String>) -> Self {
+        Self { limit: None, cursor }
+    }
+
     /// How many items; the list may have a smaller bound of its own.
     pub(super) fn limit(&self, most: u32) -> Result<u32, ApiError> {
         limit(self.limit, most)

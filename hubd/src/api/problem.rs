@@ -31,9 +31,9 @@ use crate::domain::work_order::WorkOrderError;
 use crate::store::OperatorError;
 use crate::store::{
     AcknowledgeError, CustomerError, EnrollmentRequestError, EscrowError, InviteRequestError,
-    MachineTokenError, ObjectionError, PlanRolloutError, RedeemError, RenewError, RestoreCertificateError,
-    RestoreError, RestoreRequestError, SignInError, SilenceRequestError, StoreError, TestError,
-    WithdrawError, WriteError,
+    MachineTokenError, ObjectionError, OidcSignInError, PlanRolloutError, ProviderLinkError, RedeemError,
+    RenewError, RestoreCertificateError, RestoreError, RestoreRequestError, SignInError, SilenceRequestError,
+    StoreError, TestError, WithdrawError, WriteError,
 };
 
 /// The value of `Retry-After`, for the error codes that carry one, where none is known.
@@ -53,6 +53,15 @@ impl ApiError {
 
     pub(super) fn internal(cause: impl Into<String>) -> Self {
         Self(Refused::internal(cause))
+    }
+
+    pub(super) const fn code(&self) -> ErrorCode {
+        self.0.problem.code
+    }
+
+    /// The path of the mistake in what was sent, where there is one.
+    pub(super) fn path(&self) -> Option<&str> {
+        self.0.problem.details.get("path").map(String::as_str)
     }
 
     /// The code and the sentence, for a page.
@@ -341,6 +350,23 @@ impl From<OperatorError> for ApiError {
             OperatorError::Taken { .. } | OperatorError::Machine { .. } => ErrorCode::NameTaken,
             OperatorError::LastAdmin { .. } => ErrorCode::PreconditionFailed,
             OperatorError::Unknown { .. } => ErrorCode::NotFound,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<OidcSignInError> for ApiError {
+    fn from(error: OidcSignInError) -> Self {
+        Self::new(ErrorCode::Unauthenticated, error.to_string())
+    }
+}
+
+impl From<ProviderLinkError> for ApiError {
+    fn from(error: ProviderLinkError) -> Self {
+        let code = match error {
+            ProviderLinkError::Unknown { .. } | ProviderLinkError::NoLink { .. } => ErrorCode::NotFound,
+            ProviderLinkError::Taken { .. } => ErrorCode::NameTaken,
+            ProviderLinkError::OfGroup { .. } => ErrorCode::PreconditionFailed,
         };
         Self::new(code, error.to_string())
     }

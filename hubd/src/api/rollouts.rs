@@ -63,18 +63,18 @@ pub(super) async fn plan(
 
 pub(super) async fn list(
     State(hub): State<Arc<Hub>>,
-    _: Operator,
+    operator: Operator,
 ) -> Result<Answer<Page<RolloutView>>, ApiError> {
-    let items = hub.store.rollouts(hub.clock.now()).await?;
+    let items = hub.store.rollouts_within(operator.scope(), hub.clock.now()).await?;
     Ok(Answer(StatusCode::OK, Page { items, next: None }))
 }
 
 pub(super) async fn show(
     State(hub): State<Arc<Hub>>,
-    _: Operator,
+    operator: Operator,
     Path(named): Path<String>,
 ) -> Result<Answer<RolloutView>, ApiError> {
-    found(hub.store.rollout(number(&named)?, hub.clock.now()).await?)
+    found(hub.store.rollout_within(operator.scope(), number(&named)?, hub.clock.now()).await?)
 }
 
 async fn act(

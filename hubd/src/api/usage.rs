@@ -20,8 +20,8 @@ use crate::store::UsageQuery;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SeriesQuery {
-    span: Option<String>,
-    guest: Option<String>,
+    pub(super) span: Option<String>,
+    pub(super) guest: Option<String>,
 }
 
 pub(super) async fn show(

@@ -23,12 +23,12 @@ use super::problem::ApiError;
 use super::{Hub, body};
 use crate::store::{NewWorkOrder, PAGE_MAX, WorkOrderFilter};
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OrderQuery {
-    limit: Option<u32>,
-    cursor: Option<String>,
-    state: Option<WorkOrderState>,
+    pub(super) limit: Option<u32>,
+    pub(super) cursor: Option<String>,
+    pub(super) state: Option<WorkOrderState>,
 }
 
 /// A text that is no id names no order.

@@ -18,6 +18,7 @@ mod change;
 mod countersign;
 mod csr;
 mod issue;
+mod sealed;
 mod server;
 mod server_files;
 mod sign_in;

@@ -23,7 +23,7 @@ pub const NONCE_BYTES: usize = aead::NONCE_LEN;
 pub struct SealError;
 
 impl Authority {
-    fn derived(&self, purpose: &str, of: &[u8]) -> Zeroizing<[u8; 32]> {
+    pub(super) fn derived(&self, purpose: &str, of: &[u8]) -> Zeroizing<[u8; 32]> {
         let tag = hmac::sign(&self.seed, &[purpose.as_bytes(), &[0], of].concat());
         let mut key = Zeroizing::new([0; 32]);
         key.iter_mut().zip(tag.as_ref()).for_each(|(to, from)| *to = *from);

@@ -6,14 +6,15 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use holdfast_protocol::access::{AccessScope, Grant};
 use holdfast_protocol::id::CorrelationId;
+use holdfast_protocol::oidc::ProviderPerson;
 use holdfast_protocol::sign_in::SessionKind;
 use uuid::Uuid;
 
 use super::{OperatorCommand, opened_store, sign_in};
 use crate::clock::{Clock as _, SystemClock};
 use crate::run::{days, new_token};
-use crate::settings::Given;
-use crate::store::{NewOperator, OperatorError, SharedStore, WriteError};
+use crate::settings::{Given, Settings};
+use crate::store::{NewOperator, NewProviderLink, SharedStore, SignInChange, WriteError};
 
 pub(super) async fn run(
     folder: PathBuf,
@@ -55,6 +56,18 @@ async fn command_on(store: &SharedStore, command: OperatorCommand, given: &Given
             // The one place where a link is shown, this once.
             writeln!(out, "{}", link.expose())?;
         }
+        OperatorCommand::LinkOidc { name, person } => {
+            let issuer = Settings::issuer(given)?;
+            let issuer = issuer.context("hub.toml has no [oidc]: set the provider first")?;
+            let person = match (person.subject, person.person) {
+                (Some(subject), _) => ProviderPerson::Subject { subject },
+                (None, value) => ProviderPerson::Claim { value: value.unwrap_or_default() },
+            };
+            let by = SignInChange { operator: name.clone(), actor: None, at: now, correlation };
+            let new = NewProviderLink { operator: name.clone(), issuer, person };
+            let link = store.add_provider_link(by, new).await.map_err(explain)?;
+            writeln!(out, "{name} may sign in by {}", link.issuer)?;
+        }
         OperatorCommand::List => {
             for operator in store.operators().await? {
                 let state = match (operator.revoked_at, operator.expires_at) {
@@ -69,7 +82,7 @@ async fn command_on(store: &SharedStore, command: OperatorCommand, given: &Given
     Ok(())
 }
 
-fn explain(error: WriteError<OperatorError>) -> anyhow::Error {
+fn explain<E: std::error::Error + Send + Sync + 'static>(error: WriteError<E>) -> anyhow::Error {
     match error {
         WriteError::Refused(refusal) => refusal.into(),
         WriteError::KeyReused => anyhow::anyhow!("the database is busy"),

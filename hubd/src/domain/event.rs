@@ -129,6 +129,8 @@ kinds! {
     NoticeSent = "notice_sent"
     /// An operator was made.
     OperatorAdded = "operator_added"
+    /// A person got another role or scope.
+    OperatorChanged = "operator_changed"
     /// An operator was removed.
     OperatorRevoked = "operator_revoked"
     /// Somebody made a token for a machine.
@@ -149,6 +151,12 @@ kinds! {
     PasswordSet = "password_set"
     /// An authenticator was put into use, with new recovery codes.
     AuthenticatorSet = "authenticator_set"
+    /// An operator was linked with a person of the provider.
+    ProviderLinked = "provider_linked"
+    /// Such a link was ended.
+    ProviderUnlinked = "provider_unlinked"
+    /// A group of the provider changed what an operator may do.
+    ProviderGrantChanged = "provider_grant_changed"
     /// An operator ordered something from a host.
     WorkOrdered = "work_ordered"
     /// An operator asked for an order to be taken back.

@@ -16,6 +16,7 @@
 //! | [`merge`] | whether a report replaces, changes or misses the stored one |
 //! | [`job_queue`] | whether a signed job is accepted, and how its reports are logged |
 //! | [`escrow_notice`] | recipients of notices |
+//! | [`oidc`] | sign-ins by a provider of identities |
 //! | [`part_view`] | parts of a document as desired, reported and last applied |
 //! | [`presence`] | since when some hub hears hosts |
 //! | [`readmission`] | the decision to readmit a revoked host |
@@ -47,6 +48,7 @@ pub mod job_notice;
 pub mod job_queue;
 pub mod known_origins;
 pub mod merge;
+pub mod oidc;
 pub mod part_view;
 pub mod presence;
 pub mod readmission;

@@ -1,11 +1,10 @@
 //! Check-ins: identity, contact time and report in one transaction.
 //!
-//! This is the hot path. It is a lookup by id, one update of the host's small row, and, when something changed, one of
-//! its report. The sections come as text, made outside the writer. A check-in that says nothing new is mostly kept with
-//! those of other hosts ([`super::contacts`]).
+//! This is the way of a check-in with an effect beyond its host's own rows, such as an event, and of one that the other two
+//! ways left over. A check-in that says nothing new is mostly kept with those of other hosts ([`super::contacts`]), and so
+//! is one whose news concern its own rows alone ([`super::reports`]). The sections come as text, made outside the writer.
 
 use async_trait::async_trait;
-use holdfast_protocol::checkin::Coverage;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::CorrelationId;
 use holdfast_protocol::size::PollSeconds;
@@ -15,23 +14,23 @@ use super::authenticated_host::AuthenticatedHost;
 use super::columns::{Id, Number, Text, Time};
 use super::events::emit;
 use super::jobs;
+use super::reports::ReportOutcome;
 use super::sql::{self, Connection, Error, OptionalExtension as _, Row, params};
 use super::writer::Tx;
 use super::{Postgres, alerts, audit_heads, work_orders};
 use crate::domain::alerting::AlertContext;
-use crate::domain::audit_claim;
 use crate::domain::desired::{Delivery, judge_delivery};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::identity::{self, HostStatus, IdentityError, IdentityRecord, Presented};
 use crate::domain::merge::{self, Merge};
-use crate::store::{Checkin, CheckinReply, Checkins, StoreError, Update};
+use crate::store::{Checkin, CheckinChanges, CheckinReply, Checkins, StoreError, Update, checkin_changes};
 
-struct HostRow {
-    record: IdentityRecord,
-    host: AuthenticatedHost,
+pub(super) struct HostRow {
+    pub record: IdentityRecord,
+    pub host: AuthenticatedHost,
 }
 
-fn look(row: &Row<'_>) -> sql::Result<HostRow> {
+pub(super) fn look(row: &Row<'_>) -> sql::Result<HostRow> {
     // By place: names are looked up anew for every row, and this is every request.
     let status = match row.get_ref(1)?.as_str()? {
         "active" => HostStatus::Active,
@@ -69,8 +68,15 @@ fn look(row: &Row<'_>) -> sql::Result<HostRow> {
 }
 
 /// In the order of [`look`].
-const LOOK: &str = "SELECT number, status, issued_generation, used_generation, liveness, run_started_at, sequence,
-    poll_interval_s, wanted, refused, name, audit_seen, restored_from, seen_at, readmitted_from FROM hosts WHERE id = $1";
+macro_rules! look_columns {
+    () => {
+        "number, status, issued_generation, used_generation, liveness, run_started_at, sequence, poll_interval_s, wanted,
+        refused, name, audit_seen, restored_from, seen_at, readmitted_from"
+    };
+}
+pub(super) use look_columns;
+
+const LOOK: &str = concat!("SELECT ", look_columns!(), " FROM hosts WHERE id = $1");
 
 /// Judges the presented certificate. Two holders of one identity are frozen here, and that stays.
 pub(super) fn admit(
@@ -114,6 +120,10 @@ impl Checkins for Postgres {
         if let Some(reply) = self.keep_quiet(&checkin).await {
             return Ok(Ok(reply));
         }
+        let checkin = match self.keep_report(checkin).await? {
+            ReportOutcome::Answered(reply) => return Ok(Ok(*reply)),
+            ReportOutcome::ForWriter(checkin) => *checkin,
+        };
         let context = self.alerts.clone();
         let kept = self.write("keep a check-in", move |tx| {
             Ok(match admit(tx, checkin.presented, checkin.at, checkin.correlation)? {
@@ -168,17 +178,8 @@ fn keep(
     checkin: &Checkin,
     host: &AuthenticatedHost,
 ) -> sql::Result<CheckinReply> {
-    let (merge, need) = merge::judge(host.kept, checkin.arriving);
-    let sequence = match merge {
-        Merge::Replace | Merge::Merge => Some(checkin.arriving.sequence),
-        Merge::Ignore => host.kept.map(|kept| kept.sequence),
-    };
-    let run = match merge {
-        Merge::Replace => checkin.arriving.run,
-        Merge::Merge | Merge::Ignore => host.kept.and_then(|kept| kept.run),
-    };
-    let farewell = checkin.arriving.coverage == Coverage::Farewell;
-    let audit_seen = audit_seen(checkin, host);
+    let changes = checkin_changes(host.facts(), checkin);
+    let CheckinChanges { merge, sequence, audit_seen, refused, .. } = changes;
     let sql =
         "UPDATE hosts SET seen_at = $2, used_generation = $3, run_started_at = $4, sequence = $5, held = $6,
                    liveness = 'online', farewell_at = $7, audit_seen = $8 WHERE number = $1";
@@ -186,10 +187,10 @@ fn keep(
         host.number,
         Time(checkin.at),
         checkin.presented.generation,
-        run.map(Time),
+        changes.run.map(Time),
         sequence.and_then(|sequence| i64::try_from(sequence).ok()),
         Number(checkin.held),
-        farewell.then_some(Time(checkin.at)),
+        changes.farewell_at.map(Time),
         i64::try_from(audit_seen).unwrap_or(i64::MAX),
     ])?;
     let relabelled = alerts::relabelled(tx, host.number, checkin)?;
@@ -203,11 +204,11 @@ fn keep(
         Merge::Merge if !checkin.sections.is_empty() => lay_over(tx, host.number, checkin)?,
         Merge::Merge | Merge::Ignore => {}
     }
-    let refused = match (merge, checkin.summary.refused) {
-        (Merge::Replace | Merge::Merge, Some(refused)) => refused,
-        _ => host.refused,
-    };
-    record_events(tx, checkin, host, refused, merge)?;
+    for (kind, message) in changes.events {
+        let (at, correlation) = (checkin.at, checkin.correlation);
+        let host = Some(checkin.presented.host);
+        emit(tx, &NewEvent { at, kind, host, actor: None, correlation, message })?;
+    }
     if merge != Merge::Ignore {
         jobs::heard(tx, checkin, host)?;
         work_orders::heard(tx, checkin, host)?;
@@ -218,7 +219,7 @@ fn keep(
     let delivery = judge_delivery(host.wanted, checkin.held, refused);
     Ok(CheckinReply {
         acknowledged: sequence.unwrap_or(0),
-        need,
+        need: changes.need,
         poll: host.poll,
         delivery,
         desired: document(tx, host, delivery)?,
@@ -227,53 +228,6 @@ fn keep(
         audit_seen,
         maintenance_until: alerts::maintenance_until(tx, checkin.presented.host, checkin.at)?,
     })
-}
-
-/// How far the host's audit is, as far as it is believed.
-fn audit_seen(checkin: &Checkin, host: &AuthenticatedHost) -> u64 {
-    let claimed = checkin.summary.audit.as_ref().map_or(0, |audit| audit.number);
-    let since = host.seen_at.map(|seen| checkin.at.duration_since(seen));
-    let seen = audit_claim::believed(host.audit_seen, claimed, since);
-    if seen < claimed {
-        let name = &host.name;
-        tracing::warn!(%name, claimed, believed = seen, "a host's audit grew faster than one is written");
-    }
-    seen
-}
-
-/// Writes down what this check-in makes happen.
-fn record_events(
-    tx: &Tx<'_>,
-    checkin: &Checkin,
-    host: &AuthenticatedHost,
-    refused: Option<Generation>,
-    merge: Merge,
-) -> sql::Result<()> {
-    let event = |kind, message| NewEvent {
-        at: checkin.at,
-        kind,
-        host: Some(checkin.presented.host),
-        actor: None,
-        correlation: checkin.correlation,
-        message,
-    };
-    match host.liveness.as_str() {
-        "new" | "offline" if host.kept.is_none() => {
-            emit(tx, &event(EventKind::HostOnline, format!("{} spoke for the first time", host.name)))?;
-        }
-        "offline" => emit(tx, &event(EventKind::HostOnline, format!("{} speaks again", host.name)))?,
-        _ => {}
-    }
-    if checkin.arriving.coverage == Coverage::Farewell && merge != Merge::Ignore {
-        emit(tx, &event(EventKind::AgentFarewell, format!("the agent of {} stopped on purpose", host.name)))?;
-    }
-    match refused {
-        Some(generation) if host.refused != refused => {
-            let message = format!("{} would not take desired generation {generation}", host.name);
-            emit(tx, &event(EventKind::DesiredRefused, message))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn lay_over(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> sql::Result<()> {

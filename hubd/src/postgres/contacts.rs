@@ -2,27 +2,34 @@
 //!
 //! In: check-ins that have no section. Out: for each whether it was kept, after the commit. One is kept here when nothing
 //! but its time and its number is new and nothing waits for the host; the server decides that with the host's row locked.
-//! The rows are locked in the order of their ids, and a row that another transaction holds is passed over, so this never
-//! waits for a lock while it holds one. A check-in that is not kept here goes the long way.
+//! A wait for a row that another transaction holds is short, and ends with a second statement that passes over such rows. So
+//! two hubs, or a writer, that hold rows in another order cost each other a moment and never an answer. A check-in that is
+//! not kept here goes the long way.
 
 use std::thread::JoinHandle;
 
+use ::postgres::types::ToSql;
 use holdfast_protocol::checkin::{Coverage, Need};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::size::PollSeconds;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use super::Postgres;
-use super::columns::Id;
 use super::server::Server;
-use super::sql::{self, Connection, FromColumn as _, Row};
+use super::sql::{self, Connection};
+use super::waiting::{nothing_waits, waits_for_host};
 use super::writer::PLACE_WAIT;
 use crate::domain::desired::Delivery;
 use crate::store::{Checkin, CheckinReply};
 
 /// Check-ins that share a statement.
 const BATCH_MAX: usize = 512;
+
+/// How long a batch waits for a row. Longer than most transactions last; shorter than the server takes to look for a deadlock,
+/// so a writer that waits for a row of the batch is never the one that is ended.
+const LOCK_WAIT: &str = "SET lock_timeout = '100ms'";
 
 /// A check-in on its way, with who waits for the outcome.
 pub(super) struct Contact {
@@ -45,29 +52,58 @@ enum Outcome {
     HasNews,
 }
 
-/// Nothing waits for the host where the document is held, no job is queued, no work order waits, and no maintenance is
-/// announced. The certificate must be the one in use: another one is judged by the rules.
-const KEEP: &str = "
-    WITH arrived AS (
-        SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
-            AS arrived (id, generation, held, sequence, at)
-    ), quiet AS (
-        SELECT hosts.number, arrived.sequence, arrived.at
-        FROM hosts JOIN arrived ON arrived.id = hosts.id
-        WHERE hosts.status = 'active' AND hosts.liveness = 'online' AND hosts.farewell_at IS NULL
+/// Check-ins by host, each with its place in the batch.
+macro_rules! arrived {
+    () => {
+        "unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) WITH ORDINALITY
+            AS arrived (id, generation, held, sequence, at, place)"
+    };
+}
+
+/// What a host's row says of a check-in that has no news. The certificate must be the one in use: another one is judged by
+/// the rules.
+macro_rules! has_no_news {
+    () => {
+        "hosts.id = arrived.id AND hosts.status = 'active' AND hosts.liveness = 'online' AND hosts.farewell_at IS NULL
             AND hosts.used_generation = arrived.generation AND hosts.issued_generation >= arrived.generation
             AND arrived.generation >= greatest(hosts.restored_from, hosts.readmitted_from)
-            AND hosts.held = arrived.held AND hosts.wanted <= arrived.held
-            AND hosts.sequence < arrived.sequence
-            AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.host = hosts.number AND jobs.queue_state = 'queued')
-            AND NOT EXISTS (SELECT 1 FROM work_orders WHERE work_orders.host = hosts.number AND work_orders.waits = 1)
-            AND NOT EXISTS (
-                SELECT 1 FROM alert_scopes WHERE alert_scopes.scope = encode(hosts.id, 'hex')::uuid::text
-                    AND jsonb_array_length(stored_json(alert_scopes.body) -> 'maintenance') > 0)
-        ORDER BY hosts.id FOR NO KEY UPDATE OF hosts SKIP LOCKED
-    )
-    UPDATE hosts SET seen_at = quiet.at, sequence = quiet.sequence FROM quiet WHERE hosts.number = quiet.number
-    RETURNING hosts.id, hosts.poll_interval_s, hosts.audit_seen";
+            AND hosts.held = arrived.held AND hosts.wanted <= arrived.held AND hosts.sequence < arrived.sequence"
+    };
+}
+
+/// One row with three lists is cheaper than a row for each host.
+macro_rules! kept_lists {
+    () => {
+        ") SELECT array_agg(place), array_agg(poll_interval_s), array_agg(audit_seen) FROM kept"
+    };
+}
+
+/// Keeps those without news, where nothing waits for any host. It may wait for a row that another transaction holds, for
+/// [`LOCK_WAIT`].
+const KEEP: &str = concat!(
+    "WITH kept AS (UPDATE hosts SET seen_at = arrived.at, sequence = arrived.sequence FROM ",
+    arrived!(),
+    " WHERE ",
+    has_no_news!(),
+    " AND ",
+    nothing_waits!(),
+    " RETURNING arrived.place, hosts.poll_interval_s, hosts.audit_seen",
+    kept_lists!()
+);
+
+/// Keeps those without news for which nothing waits, and passes over a row that another transaction holds.
+const KEEP_EACH: &str = concat!(
+    "WITH quiet AS (SELECT hosts.number, arrived.sequence, arrived.at, arrived.place FROM hosts, ",
+    arrived!(),
+    " WHERE ",
+    has_no_news!(),
+    " AND NOT (",
+    waits_for_host!(),
+    ") ORDER BY hosts.id FOR NO KEY UPDATE OF hosts SKIP LOCKED
+    ), kept AS (UPDATE hosts SET seen_at = quiet.at, sequence = quiet.sequence FROM quiet WHERE hosts.number = quiet.number
+    RETURNING quiet.place, hosts.poll_interval_s, hosts.audit_seen",
+    kept_lists!()
+);
 
 impl Contact {
     /// The check-in, where it may have nothing new.
@@ -100,7 +136,10 @@ impl Postgres {
     pub(super) async fn keep_quiet(&self, checkin: &Checkin) -> Option<CheckinReply> {
         let (reply, outcome) = oneshot::channel();
         let contact = Contact::of(checkin, reply)?;
-        tokio::time::timeout(PLACE_WAIT, self.contacts.send(contact)).await.ok()?.ok()?;
+        // A timer is only set where the queue is full.
+        if let Err(TrySendError::Full(contact)) = self.contacts.try_send(contact) {
+            tokio::time::timeout(PLACE_WAIT, self.contacts.send(contact)).await.ok()?.ok()?;
+        }
         let Ok(Outcome::Kept { poll, audit_seen }) = outcome.await else { return None };
         Some(CheckinReply {
             acknowledged: checkin.arriving.sequence,
@@ -134,6 +173,18 @@ pub(super) fn start(server: Server, mut inbox: mpsc::Receiver<Contact>) -> std::
     std::thread::Builder::new().name("store-contacts".to_owned()).spawn(run)
 }
 
+/// The session, or a new one where it has ended, that waits for a lock no longer than [`LOCK_WAIT`]. Blocks.
+pub(super) fn impatient(server: &Server, session: Option<Connection>) -> sql::Result<Connection> {
+    match session {
+        Some(session) if !session.is_closed() => Ok(session),
+        Some(_) | None => {
+            let session = server.renewed(None)?;
+            session.execute_batch(LOCK_WAIT)?;
+            Ok(session)
+        }
+    }
+}
+
 /// Two check-ins of one host cannot share a statement: the first stays, and others go the long way.
 fn one_of_each_host(mut batch: Vec<Contact>) -> Vec<Contact> {
     batch.sort_by_key(|one| (one.host, one.sequence));
@@ -144,27 +195,52 @@ fn one_of_each_host(mut batch: Vec<Contact>) -> Vec<Contact> {
 
 /// Keeps a batch and answers. Those that are not answered are dropped, which sends them the long way.
 fn keep(server: &Server, session: &mut Option<Connection>, batch: Vec<Contact>) -> sql::Result<()> {
-    let connection = server.renewed(session.take())?;
+    let connection = impatient(server, session.take())?;
     let ids: Vec<&[u8]> = batch.iter().map(|contact| contact.host.as_bytes().as_slice()).collect();
     let column = |of: fn(&Contact) -> i64| batch.iter().map(of).collect::<Vec<i64>>();
     let (generations, held) = (column(|one| one.generation), column(|one| one.held));
     let (sequences, times) = (column(|one| one.sequence), column(|one| one.at));
-    let rows = connection.query_arrays(KEEP, &[&ids, &generations, &held, &sequences, &times])?;
-    let mut kept = std::collections::HashMap::with_capacity(rows.len());
-    for row in &rows {
-        let row = Row(row);
-        let poll = PollSeconds::try_from(row.get::<_, u32>(1)?).unwrap_or(PollSeconds::MAX);
-        let audit_seen = u64::try_from(i64::column(row.get_ref(2)?)?).unwrap_or_default();
-        kept.insert(row.get::<_, Id>(0)?.0, (poll, audit_seen));
-    }
+    let columns: [&(dyn ToSql + Sync); 5] = [&ids, &generations, &held, &sequences, &times];
+    let kept = match kept(&connection, KEEP, &columns) {
+        Ok(kept) if kept.is_empty() => kept_each(&connection, &columns)?,
+        Err(error) if error.is_of_locks() => kept_each(&connection, &columns)?,
+        Ok(kept) => kept,
+        Err(error) => return Err(error),
+    };
     *session = Some(connection);
-    for contact in batch {
-        let outcome = match kept.get(&contact.host) {
-            Some(&(poll, audit_seen)) => Outcome::Kept { poll, audit_seen },
-            None => Outcome::HasNews,
-        };
+    let mut outcomes: Vec<Outcome> = batch.iter().map(|_| Outcome::HasNews).collect();
+    for (place, outcome) in kept {
+        if let Some(kept) = outcomes.get_mut(place) {
+            *kept = outcome;
+        }
+    }
+    for (contact, outcome) in batch.into_iter().zip(outcomes) {
         // Who asked may be gone; what is kept stays kept.
         drop(contact.reply.send(outcome));
     }
     Ok(())
+}
+
+type Columns<'a> = [&'a (dyn ToSql + Sync); 5];
+
+fn kept_each(connection: &Connection, columns: &Columns<'_>) -> sql::Result<Vec<(usize, Outcome)>> {
+    kept(connection, KEEP_EACH, columns)
+}
+
+/// Those that were kept, by their place in the batch.
+fn kept(connection: &Connection, sql: &str, columns: &Columns<'_>) -> sql::Result<Vec<(usize, Outcome)>> {
+    let rows = connection.query_arrays(sql, columns)?;
+    let row = rows.first().ok_or(sql::Error::NoRow)?;
+    let list = |column: usize| -> sql::Result<Vec<i64>> {
+        Ok(row.try_get::<_, Option<Vec<i64>>>(column)?.unwrap_or_default())
+    };
+    let (places, polls, audits) = (list(0)?, list(1)?, list(2)?);
+    let outcome = |((place, poll), audit): ((i64, i64), i64)| {
+        let poll = u32::try_from(poll).ok().and_then(|poll| PollSeconds::try_from(poll).ok());
+        let (poll, audit_seen) = (poll.unwrap_or(PollSeconds::MAX), u64::try_from(audit).unwrap_or_default());
+        // The server counts from 1.
+        let place = usize::try_from(place.saturating_sub(1)).map_err(sql::Error::unreadable)?;
+        Ok((place, Outcome::Kept { poll, audit_seen }))
+    };
+    places.into_iter().zip(polls).zip(audits).map(outcome).collect()
 }

@@ -1,11 +1,13 @@
 //! Customers: those that were added, and those that are only named.
 
 use async_trait::async_trait;
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::customer::{
-    CustomerChange, CustomerFields, CustomerOrigin, CustomerView, NewCustomer,
+    Contact, CustomerChange, CustomerFields, CustomerOrigin, CustomerView, NewCustomer,
 };
 use holdfast_protocol::id::CustomerId;
 
+use super::access::{ScopeColumns, has_labels};
 use super::alerts::{Json, json};
 use super::columns::Time;
 use super::events::emit;
@@ -16,16 +18,21 @@ use crate::domain::event::{EventKind, NewEvent};
 use crate::store::{By, CUSTOMERS_MAX, CustomerError, CustomerUse, Customers, StoreError, WriteError};
 
 /// Each guest with its customer, by the newest document and the last report of each host that was not revoked.
-const NAMED: &str = "SELECT guest ->> 'customer' AS customer, guest ->> 'uid' AS uid
+fn named(labels: &str) -> String {
+    let inside = has_labels(labels);
+    format!(
+        "SELECT guest ->> 'customer' AS customer, guest ->> 'uid' AS uid
     FROM hosts JOIN desired ON desired.host = hosts.number,
         jsonb_path_query(stored_json(desired.document), '$.guests[*]') AS guest
-    WHERE hosts.status <> 'revoked'
+    WHERE hosts.status <> 'revoked' AND {inside}
         AND desired.generation = (SELECT max(generation) FROM desired AS newer WHERE newer.host = desired.host)
     UNION
     SELECT guest ->> 'customer', guest ->> 'uid'
     FROM hosts JOIN reports ON reports.host = hosts.number,
         jsonb_path_query(stored_json(reports.guests), '$[*]') AS guest
-    WHERE hosts.status <> 'revoked' AND guest ->> 'customer' IS NOT NULL";
+    WHERE hosts.status <> 'revoked' AND {inside} AND guest ->> 'customer' IS NOT NULL"
+    )
+}
 
 /// A name that is none any more is left out, so a page may be shorter than its limit.
 fn read(row: &Row<'_>) -> sql::Result<Option<CustomerView>> {
@@ -48,27 +55,32 @@ fn read(row: &Row<'_>) -> sql::Result<Option<CustomerView>> {
 
 fn list(
     connection: &Connection,
+    scope: &AccessScope,
     only: Option<&CustomerId>,
     after: Option<&CustomerId>,
     limit: u32,
 ) -> sql::Result<Vec<CustomerView>> {
     let sql = format!(
-        "WITH named AS ({NAMED}), all_names AS (SELECT name FROM customers UNION SELECT customer COLLATE \"C\" FROM named)
+        "WITH named AS ({}), all_names AS (
+             SELECT name FROM customers WHERE $4::text IS NULL UNION SELECT customer COLLATE \"C\" FROM named)
          SELECT all_names.name AS name, body, version, created_at, changed_at,
              (SELECT count(DISTINCT uid) FROM named WHERE named.customer = all_names.name) AS guests
          FROM all_names LEFT JOIN customers ON customers.name = all_names.name
          WHERE all_names.name COLLATE \"C\" > $1 AND ($2::text IS NULL OR all_names.name = $2)
-         ORDER BY all_names.name COLLATE \"C\" LIMIT $3"
+             AND ($5::text IS NULL OR all_names.name = $5)
+         ORDER BY all_names.name COLLATE \"C\" LIMIT $3",
+        named("$4")
     );
+    let ScopeColumns { labels, customer } = ScopeColumns::of(scope)?;
     let (after, only) = (after.map_or("", CustomerId::as_str), only.map(CustomerId::as_str));
     let statement = connection.prepare_cached(&sql)?;
     let rows: sql::Result<Vec<Option<CustomerView>>> =
-        statement.query_map(params![after, only, limit], read)?.collect();
+        statement.query_map(params![after, only, limit, labels, customer], read)?.collect();
     Ok(rows?.into_iter().flatten().collect())
 }
 
 fn one(tx: &Tx<'_>, name: &CustomerId) -> sql::Result<Option<CustomerView>> {
-    Ok(list(tx, Some(name), None, 1)?.pop())
+    Ok(list(tx, &AccessScope::Everything {}, Some(name), None, 1)?.pop())
 }
 
 /// A customer that was added and is at this version.
@@ -99,14 +111,21 @@ fn log(tx: &Tx<'_>, by: &By, kind: EventKind, message: String) -> sql::Result<()
 
 #[async_trait]
 impl Customers for Postgres {
-    async fn customers(
+    async fn customers_within(
         &self,
+        scope: AccessScope,
         only: Option<CustomerId>,
         after: Option<CustomerId>,
         limit: u32,
     ) -> Result<Vec<CustomerView>, StoreError> {
-        self.read("list customers", move |connection| list(connection, only.as_ref(), after.as_ref(), limit))
-            .await
+        self.read("list customers", move |connection| {
+            list(connection, &scope, only.as_ref(), after.as_ref(), limit)
+        })
+        .await
+    }
+
+    async fn customer_contact(&self, name: CustomerId) -> Result<Option<Contact>, StoreError> {
+        self.read("read the contact of a customer", move |connection| contact(connection, &name)).await
     }
 
     async fn add_customer(
@@ -190,10 +209,10 @@ impl Customers for Postgres {
     }
 }
 
-/// How a customer that was added is reached outside of the hub, for operators.
-pub(super) fn contact(connection: &Connection, name: &CustomerId) -> sql::Result<Option<String>> {
+/// How a customer that was added is reached outside of the hub.
+pub(super) fn contact(connection: &Connection, name: &CustomerId) -> sql::Result<Option<Contact>> {
     let sql = "SELECT body FROM customers WHERE name = $1";
     let read = |row: &Row<'_>| Ok(row.get::<_, Json<CustomerFields>>(0)?.0);
     let fields = connection.prepare_cached(sql)?.query_row([name.as_str()], read).optional()?;
-    Ok(fields.and_then(|fields| fields.contact).map(|contact| contact.to_string()))
+    Ok(fields.and_then(|fields| fields.contact))
 }

@@ -13,9 +13,10 @@ use super::events::emit;
 use super::sql::{self, Row, params};
 use super::writer::Tx;
 use super::{Failed, Postgres};
-use crate::domain::event::NewEvent;
+use crate::domain::event::{EventKind, NewEvent};
 use crate::store::{
-    EscrowNotices, NoticeEnd, NoticeSubject, OutgoingNotice, StoreError, Term, duty, ended_event,
+    EscrowNotices, JOB_NOTICES_MAX, JOB_NOTICES_WITHIN, NoticeEnd, NoticeSubject, OutgoingNotice, StoreError,
+    Term, duty, ended_event, too_many_notices,
 };
 
 /// Writes a notice down, to be sent.
@@ -37,15 +38,24 @@ pub(super) fn queue<E>(
     Ok(())
 }
 
-/// The same about a job.
+/// The same about a job. Beyond the bound of an hour operators hear of it in the customer's place.
 pub(super) fn queue_job(
     tx: &Tx<'_>,
     notice: &JobNotice,
     host: HostId,
     correlation: CorrelationId,
 ) -> sql::Result<()> {
+    let customer = notice.customer.as_str();
+    let since = notice.at.saturating_sub(JOB_NOTICES_WITHIN).unwrap_or(Timestamp::MIN);
+    let sql = "SELECT count(*) FROM notices WHERE customer = $1 AND subject = 'job' AND at > $2";
+    let count: u32 = tx.prepare_cached(sql)?.query_row(params![customer, Time(since)], |row| row.get(0))?;
+    if count >= JOB_NOTICES_MAX {
+        let (at, host, kind) = (notice.at, Some(host), EventKind::NoticeGivenUp);
+        let message = too_many_notices(&notice.customer, notice.job);
+        return emit(tx, &NewEvent { at, kind, host, actor: None, correlation, message });
+    }
     let sql = "INSERT INTO notices (at, customer, host, correlation, body, subject) VALUES ($1, $2, $3, $4, $5, 'job')";
-    let (at, customer, body) = (Time(notice.at), notice.customer.as_str(), json(notice)?);
+    let (at, body) = (Time(notice.at), json(notice)?);
     let row = params![at, customer, Id(host.uuid()), Id(correlation.uuid()), body];
     tx.prepare_cached(sql)?.execute(row)?;
     Ok(())
@@ -62,7 +72,7 @@ impl EscrowNotices for Postgres {
     async fn open_notices(&self) -> Result<Vec<OutgoingNotice>, StoreError> {
         self.read("look for notices to send", |connection| {
             let sql = "SELECT number, at, customer, host, correlation, body, subject FROM notices WHERE number IN
-                           (SELECT min(number) FROM notices WHERE done_at IS NULL GROUP BY customer) ORDER BY number";
+                           (SELECT min(number) FROM notices WHERE done_at IS NULL GROUP BY customer, subject) ORDER BY number";
             connection
                 .prepare_cached(sql)?
                 .query_map([], |row| {
@@ -95,7 +105,7 @@ impl EscrowNotices for Postgres {
             let sql = "UPDATE notices SET done_at = $2 WHERE number = $1 AND done_at IS NULL";
             let row = i64::try_from(number).unwrap_or(i64::MAX);
             if tx.prepare_cached(sql)?.execute(params![row, Time(at)])? == 1 {
-                let contact = contact(tx, &customer)?;
+                let contact = contact(tx, &customer)?.map(|contact| contact.to_string());
                 let (kind, message) = ended_event(subject, end, number, &customer, contact.as_deref());
                 emit(tx, &NewEvent { at, kind, host, actor: None, correlation, message })?;
             }

@@ -1,11 +1,12 @@
-//! The store on PostgreSQL: one writer, a batcher of contacts, readers.
+//! The store on PostgreSQL: one writer, batchers of check-ins, readers.
 //!
 //! A write is answered only after its commit is durable at the server; requests that arrive while one commit runs share
-//! the next. Check-ins that say nothing new are updated together by one statement.
+//! the next. Check-ins of many hosts share statements, unless one has an effect beyond its host's own rows.
 //!
 //! ```text
-//! check-in ─► batch ─► one statement for all hosts that have no news ─► their answers
-//!                └─► those with news ─┐
+//! check-in ─► contacts ─► one statement for all hosts that have no news ─► their answers
+//!         └─► reports ──► read · decide · write, once for all hosts that have news ─► their answers
+//!                └─► those with effects ─┐
 //! request ─► bounded queue ─► writer thread: BEGIN · lock · job · job · … · COMMIT ─► every answer
 //! request ─► reader (one of four sessions, sees the last commit)
 //! change of any hub ─► follower (once a second) ─► held check-ins and tasks of this hub
@@ -33,6 +34,7 @@ mod escrow_notices;
 mod events;
 mod fence;
 mod follower;
+mod grants;
 mod guest_audit;
 mod guest_jobs;
 mod host_certificates;
@@ -47,7 +49,9 @@ mod leases;
 mod liveness;
 mod machine_tokens;
 mod objections;
+mod oidc;
 mod operators;
+mod page_changes;
 mod prune;
 mod readers;
 mod readmission;
@@ -55,6 +59,7 @@ mod release_offers;
 mod releases;
 mod renewal;
 mod replicas;
+mod reports;
 mod restore_certificates;
 mod restore_orders;
 mod restores;
@@ -69,6 +74,7 @@ mod tls;
 mod transfer;
 mod tunnel_orders;
 mod usage;
+mod waiting;
 mod webhook;
 mod work_orders;
 mod writer;
@@ -87,6 +93,7 @@ use announce::Announcer;
 use contacts::Contact;
 use follower::FollowerOutputs;
 use readers::Readers;
+use reports::Report;
 use writer::Job;
 
 use crate::domain::alerting::AlertContext;
@@ -102,6 +109,7 @@ const LOOKS_MAX: usize = 16;
 pub struct Postgres {
     writer: mpsc::Sender<Box<dyn Job>>,
     contacts: mpsc::Sender<Contact>,
+    reports: mpsc::Sender<Report>,
     readers: Readers,
     /// What decisions on alerts depend on.
     alerts: AlertContext,
@@ -182,6 +190,7 @@ impl Postgres {
         let readers = Readers::new(server.clone());
         let (writer, jobs) = mpsc::channel(QUEUE_MAX);
         let (contacts, heard) = mpsc::channel(QUEUE_MAX);
+        let (reports, arrived) = mpsc::channel(QUEUE_MAX);
         let (here, events) = watch::channel(0);
         let (here, followed) = (Arc::new(here), Arc::new(()));
         let mut announce = Announcer { here: Arc::clone(&here), others: None };
@@ -201,8 +210,9 @@ impl Postgres {
         threads
             .push(writer::start(server.clone(), users, session, jobs, announce).map_err(OpenError::Thread)?);
         threads.push(contacts::start(server.clone(), heard).map_err(OpenError::Thread)?);
+        threads.push(reports::start(server.clone(), arrived).map_err(OpenError::Thread)?);
         let changed = Mutex::new(changed);
-        let store = Self { writer, contacts, readers, alerts, events, changed, _followed: followed };
+        let store = Self { writer, contacts, reports, readers, alerts, events, changed, _followed: followed };
         Ok((Arc::new(store), WriterThread::new(threads)))
     }
 }

@@ -35,11 +35,16 @@ struct Revocation<'a> {
     actor: Option<&'a OperatorName>,
 }
 
-fn one(connection: &Connection, name: &OperatorName) -> sql::Result<Option<OperatorRecord>> {
+pub(super) fn one(connection: &Connection, name: &OperatorName) -> sql::Result<Option<OperatorRecord>> {
     let sql =
         "SELECT name, role, scope, revoked_at, (SELECT max(expires_at) FROM tokens WHERE operator = name) AS expires_at
                FROM operators WHERE name = $1";
     connection.prepare_cached(sql)?.query_row([name.as_str()], read).optional()
+}
+
+/// Whether there is, or was, an operator of this name.
+pub(super) fn is_taken(tx: &Tx<'_>, name: &OperatorName) -> sql::Result<bool> {
+    Ok(one(tx, name)?.is_some())
 }
 
 /// The role of an operator who was not removed.

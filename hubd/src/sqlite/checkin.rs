@@ -20,12 +20,11 @@ use super::settled::{Contact, Saved, Scope, Settled};
 use super::writer::{Shape, Tx};
 use super::{Sqlite, alerts, audit_heads, work_orders};
 use crate::domain::alerting::AlertContext;
-use crate::domain::audit_claim;
 use crate::domain::desired::{Delivery, judge_delivery};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::identity::{self, HostStatus, IdentityError, IdentityRecord, Presented};
 use crate::domain::merge::{self, Merge};
-use crate::store::{Checkin, CheckinReply, Checkins, StoreError, Update};
+use crate::store::{Checkin, CheckinChanges, CheckinReply, Checkins, StoreError, Update, checkin_changes};
 
 struct HostRow {
     record: IdentityRecord,
@@ -213,17 +212,8 @@ fn keep(
     checkin: &Checkin,
     host: &AuthenticatedHost,
 ) -> rusqlite::Result<CheckinReply> {
-    let (merge, need) = merge::judge(host.kept, checkin.arriving);
-    let sequence = match merge {
-        Merge::Replace | Merge::Merge => Some(checkin.arriving.sequence),
-        Merge::Ignore => host.kept.map(|kept| kept.sequence),
-    };
-    let run = match merge {
-        Merge::Replace => checkin.arriving.run,
-        Merge::Merge | Merge::Ignore => host.kept.and_then(|kept| kept.run),
-    };
-    let farewell = checkin.arriving.coverage == Coverage::Farewell;
-    let audit_seen = audit_seen(checkin, host);
+    let changes = checkin_changes(host.facts(), checkin);
+    let CheckinChanges { merge, sequence, audit_seen, refused, .. } = changes;
     let sql =
         "UPDATE hosts SET seen_at = ?2, used_generation = ?3, run_started_at = ?4, sequence = ?5, held = ?6,
                    liveness = 'online', farewell_at = ?7, audit_seen = ?8 WHERE number = ?1";
@@ -231,10 +221,10 @@ fn keep(
         host.number,
         Time(checkin.at),
         checkin.presented.generation,
-        run.map(Time),
+        changes.run.map(Time),
         sequence.and_then(|sequence| i64::try_from(sequence).ok()),
         Number(checkin.held),
-        farewell.then_some(Time(checkin.at)),
+        changes.farewell_at.map(Time),
         i64::try_from(audit_seen).unwrap_or(i64::MAX),
     ])?;
     let relabelled = alerts::relabelled(tx, host.number, checkin)?;
@@ -247,11 +237,11 @@ fn keep(
         Merge::Merge if !checkin.sections.is_empty() => lay_over(tx, host.number, checkin)?,
         Merge::Merge | Merge::Ignore => {}
     }
-    let refused = match (merge, checkin.summary.refused) {
-        (Merge::Replace | Merge::Merge, Some(refused)) => refused,
-        _ => host.refused,
-    };
-    record_events(tx, checkin, host, refused, merge)?;
+    for (kind, message) in changes.events {
+        let (at, correlation) = (checkin.at, checkin.correlation);
+        let host = Some(checkin.presented.host);
+        emit(tx, &NewEvent { at, kind, host, actor: None, correlation, message })?;
+    }
     if merge != Merge::Ignore {
         jobs::heard(tx, checkin, host)?;
         work_orders::heard(tx, checkin, host)?;
@@ -262,7 +252,7 @@ fn keep(
     let delivery = judge_delivery(host.wanted, checkin.held, refused);
     let reply = CheckinReply {
         acknowledged: sequence.unwrap_or(0),
-        need,
+        need: changes.need,
         poll: host.poll,
         delivery,
         desired: document(tx, host, delivery)?,
@@ -293,53 +283,6 @@ fn is_settled(checkin: &Checkin, reply: &CheckinReply) -> bool {
         && reply.orders.is_empty()
         && reply.maintenance_until.is_none();
     nothing_waits && reply.need == Need::Changed && checkin.arriving.coverage != Coverage::Farewell
-}
-
-/// How far the host's audit is, as far as it is believed.
-fn audit_seen(checkin: &Checkin, host: &AuthenticatedHost) -> u64 {
-    let claimed = checkin.summary.audit.as_ref().map_or(0, |audit| audit.number);
-    let since = host.seen_at.map(|seen| checkin.at.duration_since(seen));
-    let seen = audit_claim::believed(host.audit_seen, claimed, since);
-    if seen < claimed {
-        let name = &host.name;
-        tracing::warn!(%name, claimed, believed = seen, "a host's audit grew faster than one is written");
-    }
-    seen
-}
-
-/// Writes down what this check-in makes happen.
-fn record_events(
-    tx: &Tx<'_>,
-    checkin: &Checkin,
-    host: &AuthenticatedHost,
-    refused: Option<Generation>,
-    merge: Merge,
-) -> rusqlite::Result<()> {
-    let event = |kind, message| NewEvent {
-        at: checkin.at,
-        kind,
-        host: Some(checkin.presented.host),
-        actor: None,
-        correlation: checkin.correlation,
-        message,
-    };
-    match host.liveness.as_str() {
-        "new" | "offline" if host.kept.is_none() => {
-            emit(tx, &event(EventKind::HostOnline, format!("{} spoke for the first time", host.name)))?;
-        }
-        "offline" => emit(tx, &event(EventKind::HostOnline, format!("{} speaks again", host.name)))?,
-        _ => {}
-    }
-    if checkin.arriving.coverage == Coverage::Farewell && merge != Merge::Ignore {
-        emit(tx, &event(EventKind::AgentFarewell, format!("the agent of {} stopped on purpose", host.name)))?;
-    }
-    match refused {
-        Some(generation) if host.refused != refused => {
-            let message = format!("{} would not take desired generation {generation}", host.name);
-            emit(tx, &event(EventKind::DesiredRefused, message))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn lay_over(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()> {

@@ -11,7 +11,7 @@ use super::access::{ScopeColumns, has_labels};
 use super::columns::{Id, Text, Time};
 use super::writer::Tx;
 use crate::domain::event::NewEvent;
-use crate::store::{EventFilter, Events, StoreError};
+use crate::store::{EventFilter, EventText, Events, StoreError};
 
 /// The guest that an event is about, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,14 +98,16 @@ impl Events for Sqlite {
             let ScopeColumns { labels, customer } = ScopeColumns::of(&scope)?;
             let before = filter.before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
             let host = filter.host.map(|host| Id(host.uuid()));
+            let text = filter.text.as_ref().map(EventText::as_str);
             let sql = format!(
                 "SELECT number, at, kind, host, actor, message, correlation FROM events
                  WHERE number < ?1 AND (?2 IS NULL OR host = ?2) AND (?4 IS NULL OR customer = ?4)
+                     AND (?6 IS NULL OR instr(lower(replace(kind, '_', ' ') || ' ' || message), ?6) > 0)
                      AND (?5 IS NULL OR EXISTS (SELECT 1 FROM hosts WHERE hosts.id = events.host AND {}))
                  ORDER BY number DESC LIMIT ?3",
                 has_labels("?5")
             );
-            let parameters = params![before, host, limit, customer, labels];
+            let parameters = params![before, host, limit, customer, labels, text];
             connection.prepare_cached(&sql)?.query_map(parameters, read)?.collect()
         })
         .await

@@ -49,6 +49,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0032_people_and_tokens.sql"),
     include_str!("../../migrations/sqlite/0033_state_snapshots.sql"),
     include_str!("../../migrations/sqlite/0034_sign_in.sql"),
+    include_str!("../../migrations/sqlite/0035_oidc.sql"),
+    include_str!("../../migrations/sqlite/0036_page_changes.sql"),
 ];
 
 /// The hub's own to read: it holds invites, reports and wrapped keys.

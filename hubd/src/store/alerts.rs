@@ -264,7 +264,15 @@ pub trait Alerts: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn silences(&self, now: Timestamp) -> Result<Vec<Silence>, StoreError>;
+    async fn silences(&self, now: Timestamp) -> Result<Vec<Silence>, StoreError> {
+        self.silences_within(AccessScope::Everything {}, now).await
+    }
+
+    /// Of these, those that mute alerts within a scope alone: they name a host of it, or its customer.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn silences_within(&self, scope: AccessScope, now: Timestamp) -> Result<Vec<Silence>, StoreError>;
 
     /// Adds a silence.
     ///

@@ -75,4 +75,28 @@ impl SectionTexts {
             && self.hardware.is_none()
             && self.updates.is_none()
     }
+
+    /// The length of all of them.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let Self {
+            agent,
+            host,
+            desired,
+            guests,
+            operations,
+            waiting,
+            trust,
+            jobs,
+            storage,
+            conditions,
+            hardware,
+            updates,
+        } = self;
+        let texts = [
+            agent, host, desired, guests, operations, waiting, trust, jobs, storage, conditions, hardware,
+            updates,
+        ];
+        texts.into_iter().flatten().map(String::len).sum()
+    }
 }

@@ -1,7 +1,8 @@
 //! Customers: those that were added, and those that are only named.
 
 use async_trait::async_trait;
-use holdfast_protocol::customer::{CustomerChange, CustomerView, NewCustomer};
+use holdfast_protocol::access::AccessScope;
+use holdfast_protocol::customer::{Contact, CustomerChange, CustomerView, NewCustomer};
 use holdfast_protocol::host_label::LabelError;
 use holdfast_protocol::id::CustomerId;
 
@@ -52,7 +53,27 @@ pub trait Customers: Send + Sync {
         only: Option<CustomerId>,
         after: Option<CustomerId>,
         limit: u32,
+    ) -> Result<Vec<CustomerView>, StoreError> {
+        self.customers_within(AccessScope::Everything {}, only, after, limit).await
+    }
+
+    /// The same within a scope: its customer, or those with guests on its hosts, which alone are counted.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn customers_within(
+        &self,
+        scope: AccessScope,
+        only: Option<CustomerId>,
+        after: Option<CustomerId>,
+        limit: u32,
     ) -> Result<Vec<CustomerView>, StoreError>;
+
+    /// How a customer that was added is reached outside of the hub.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn customer_contact(&self, name: CustomerId) -> Result<Option<Contact>, StoreError>;
 
     /// Adds a customer.
     ///

@@ -1,14 +1,28 @@
 //! The queue of escrow notices to customers.
 
 use async_trait::async_trait;
-use holdfast_protocol::id::{CorrelationId, CustomerId, HostId};
-use jiff::Timestamp;
+use holdfast_protocol::id::{CorrelationId, CustomerId, HostId, JobId};
+use jiff::{SignedDuration, Timestamp};
 
 use super::{StoreError, Term, duty};
 use crate::domain::event::EventKind;
 
+/// Notices of jobs to one customer within [`JOB_NOTICES_WITHIN`].
+pub const JOB_NOTICES_MAX: u32 = 60;
+
+/// How long these are counted.
+pub const JOB_NOTICES_WITHIN: SignedDuration = SignedDuration::from_hours(1);
+
+/// What operators read when there are more.
+#[must_use]
+pub fn too_many_notices(customer: &CustomerId, job: JobId) -> String {
+    format!(
+        "{customer} is not notified of job {job}: they had {JOB_NOTICES_MAX} notices of jobs within an hour. Notify them by other means"
+    )
+}
+
 /// What a notice is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NoticeSubject {
     /// A read of a wrapped key.
     EscrowRead,

@@ -16,6 +16,7 @@ mod audit_heads;
 mod bounds;
 mod certificates;
 mod checkin;
+mod checkin_changes;
 mod checkin_request;
 mod customers;
 mod desired;
@@ -24,6 +25,7 @@ mod enrollment_requests;
 mod escrow;
 mod escrow_notices;
 mod events;
+mod grants;
 mod guest_audit;
 mod guest_jobs;
 mod host_certificates;
@@ -37,8 +39,10 @@ mod leases;
 mod liveness;
 mod machine_tokens;
 mod object_facts;
+mod oidc;
 mod operators;
 mod outbox;
+mod page_changes;
 mod prune;
 mod release_offers;
 mod releases;
@@ -78,6 +82,7 @@ pub use bounds::{
 };
 pub use certificates::CertificateRecord;
 pub use checkin::{CheckinReply, Checkins, Update};
+pub(crate) use checkin_changes::{CheckinChanges, HostFacts, checkin_changes};
 pub use checkin_request::{Checkin, SectionTexts};
 pub use customers::{CUSTOMERS_MAX, CustomerError, CustomerUse, Customers};
 pub use desired::{DesiredDocuments, Put, PutDone};
@@ -86,8 +91,12 @@ pub use enrollment_requests::{
     Approval, EnrollmentReply, EnrollmentRequestError, EnrollmentRequests, NewEnrollmentRequest,
 };
 pub use escrow::{EscrowCaller, EscrowError, EscrowSelector, Escrows};
-pub use escrow_notices::{EscrowNotices, NoticeEnd, NoticeSubject, OutgoingNotice, ended_event};
-pub use events::{EventFilter, Events};
+pub use escrow_notices::{
+    EscrowNotices, JOB_NOTICES_MAX, JOB_NOTICES_WITHIN, NoticeEnd, NoticeSubject, OutgoingNotice,
+    ended_event, too_many_notices,
+};
+pub use events::{EventFilter, EventText, Events};
+pub use grants::{GrantChange, GrantChangeError, Grants};
 pub use guest_audit::{AuditDelivery, GuestAudits, RECORDS_PER_GUEST, RECORDS_PER_HOST};
 pub use guest_jobs::{GuestJobs, OBJECTIONS_MAX, ObjectionError};
 pub use host_certificates::{CaEvent, CaEventKind, HostCertificate, HostCertificates};
@@ -104,8 +113,12 @@ pub use machine_tokens::{
     TOKENS_PER_MAKER_MAX, USE_WRITTEN_S,
 };
 pub use object_facts::{ObjectRef, Objects};
+pub use oidc::{
+    NewOidcSignIn, NewProviderLink, OidcSignInError, ProviderIdentity, ProviderLinkError, ProviderLinks,
+};
 pub use operators::{NewOperator, OperatorError, OperatorRecord, Operators, TokenMade};
 pub use outbox::{DeliveryEnd, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, TestError};
+pub use page_changes::{PAGE_CHANGES_MAX, PageChange, PageChangeQuery, PageChanges};
 pub use prune::{
     ALERT_LOG_KEPT, ANSWERS_KEPT, AUDIT_RECORDS_KEPT, CERTIFICATES_KEPT, DELIVERIES_KEPT,
     ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, READINGS_KEPT,
@@ -159,6 +172,7 @@ pub trait Store:
     + DesiredDocuments
     + EnrollmentRequests
     + EscrowNotices
+    + Grants
     + Escrows
     + Events
     + GuestAudits
@@ -173,6 +187,8 @@ pub trait Store:
     + Leases
     + Operators
     + Outbox
+    + PageChanges
+    + ProviderLinks
     + Pruning
     + ReleaseOffers
     + Releases

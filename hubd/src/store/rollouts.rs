@@ -1,6 +1,7 @@
 //! Rollouts of releases.
 
 use async_trait::async_trait;
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::CorrelationId;
 use holdfast_protocol::release::VersionNumber;
@@ -74,13 +75,38 @@ pub trait Rollouts: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn rollouts(&self, now: Timestamp) -> Result<Vec<RolloutView>, StoreError>;
+    async fn rollouts(&self, now: Timestamp) -> Result<Vec<RolloutView>, StoreError> {
+        self.rollouts_within(AccessScope::Everything {}, now).await
+    }
+
+    /// Those with hosts of a scope, without the others of their hosts. No host lies in the scope of a customer.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn rollouts_within(
+        &self,
+        scope: AccessScope,
+        now: Timestamp,
+    ) -> Result<Vec<RolloutView>, StoreError>;
 
     /// One.
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn rollout(&self, number: u32, now: Timestamp) -> Result<Option<RolloutView>, StoreError>;
+    async fn rollout(&self, number: u32, now: Timestamp) -> Result<Option<RolloutView>, StoreError> {
+        self.rollout_within(AccessScope::Everything {}, number, now).await
+    }
+
+    /// One with hosts of a scope, without the others of its hosts.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn rollout_within(
+        &self,
+        scope: AccessScope,
+        number: u32,
+        now: Timestamp,
+    ) -> Result<Option<RolloutView>, StoreError>;
 
     /// Does what an operator asks for. `None` when there is no such rollout.
     ///

@@ -65,6 +65,14 @@ pub struct SignInChange {
     pub correlation: CorrelationId,
 }
 
+impl SignInChange {
+    /// By an admin.
+    #[must_use]
+    pub fn by(by: &By, operator: OperatorName) -> Self {
+        Self { operator, actor: Some(by.operator.clone()), at: by.at, correlation: by.correlation }
+    }
+}
+
 /// A new password.
 #[derive(Clone)]
 pub struct NewPassword {

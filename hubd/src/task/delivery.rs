@@ -13,6 +13,7 @@ use holdfast_protocol::alert::ReceiverKind;
 use holdfast_protocol::id::ReceiverName;
 use holdfast_protocol::json::chain;
 use jiff::{SignedDuration, Timestamp};
+use notify::channel::Smtp;
 use notify::{Channel, DeliveryError, EgressPolicy, OutboxId, RetryDecision, Sender};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
@@ -87,6 +88,19 @@ impl ReceiverSet {
     #[must_use]
     pub fn receivers(&self) -> &[Receiver] {
         &self.receivers
+    }
+
+    /// How far deliveries may reach.
+    #[must_use]
+    pub const fn reach(&self) -> EgressPolicy {
+        self.reach
+    }
+
+    /// A receiver that is a mail server.
+    #[must_use]
+    pub fn smtp(&self, name: &ReceiverName) -> Option<&Smtp> {
+        let Channel::Smtp(smtp) = self.channel(name)? else { return None };
+        Some(smtp)
     }
 
     fn channel(&self, name: &ReceiverName) -> Option<&Channel> {

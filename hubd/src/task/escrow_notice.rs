@@ -1,17 +1,21 @@
-//! Delivery of escrow notices, retried for a week.
+//! Delivery of notices to customers, retried for a bounded time.
 //!
-//! The queue is a table that the read itself writes, so a restart loses none. Each customer has a place of their own: a
-//! receiver that is down delays no other. A notice that was not delivered within a week becomes an event for operators.
+//! The queue is a table that the read itself writes, so a restart loses none. Each customer has a place of their own for reads of
+//! keys and for jobs: a receiver that is down delays no other. A notice that was not delivered in its time becomes an event
+//! for operators.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_protocol::id::CustomerId;
+use holdfast_protocol::id::{CustomerId, ReceiverName};
+use holdfast_protocol::json;
+use holdfast_protocol::objection::JobNotice;
 use jiff::SignedDuration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::customer_contact::ContactRoute;
 use super::http_post::{Post, WebhookError, WebhookSettings};
 use super::{Rest, log_failure, rest};
 use crate::clock::Clock;
@@ -36,6 +40,8 @@ pub struct NoticeSettings {
     pub customers: BTreeMap<CustomerId, WebhookSettings>,
     /// All others here.
     pub others: Option<WebhookSettings>,
+    /// The receiver of kind smtp by whose server customers get mail about jobs, at the contact of their resource.
+    pub mail: Option<ReceiverName>,
 }
 
 impl NoticeSettings {
@@ -57,7 +63,8 @@ pub struct Notifier {
     store: SharedStore,
     lease: Lease<EscrowNotices>,
     clock: Arc<dyn Clock>,
-    failed: HashMap<CustomerId, Failed>,
+    contacts: ContactRoute,
+    failed: HashMap<(CustomerId, NoticeSubject), Failed>,
 }
 
 /// A customer that could not be reached.
@@ -77,9 +84,10 @@ impl Notifier {
         provider: Arc<rustls::crypto::CryptoProvider>,
         (store, lease): (SharedStore, Lease<EscrowNotices>),
         clock: Arc<dyn Clock>,
+        contacts: ContactRoute,
     ) -> Result<Self, WebhookError> {
         let post = Post::new(settings.customers.values().chain(&settings.others), provider)?;
-        Ok(Self { post, settings, store, lease, clock, failed: HashMap::new() })
+        Ok(Self { post, settings, store, lease, clock, contacts, failed: HashMap::new() })
     }
 
     /// Sends until `stop`, where this hub has the duty.
@@ -124,10 +132,9 @@ impl Notifier {
     /// One attempt for every customer that is due.
     async fn look(&mut self, term: &Term<EscrowNotices>) -> Result<(), StoreError> {
         let open = self.store.open_notices().await?;
-        self.failed.retain(|customer, _| open.iter().any(|notice| notice.customer == *customer));
+        self.failed.retain(|key, _| open.iter().any(|notice| place(notice) == *key));
         for notice in open {
-            let is_due =
-                self.failed.get(&notice.customer).is_none_or(|failed| failed.again <= Instant::now());
+            let is_due = self.failed.get(&place(&notice)).is_none_or(|failed| failed.again <= Instant::now());
             if is_due && term.is_trusted() {
                 self.notify(term, &notice).await?;
             }
@@ -141,32 +148,88 @@ impl Notifier {
         notice: &OutgoingNotice,
     ) -> Result<(), StoreError> {
         let (number, correlation) = (notice.number, notice.correlation);
-        let told = match self.settings.of(&notice.customer) {
-            Some(to) => {
-                self.post.send(to, (NOTICE_HEADER, number), correlation, notice.body.clone().into()).await
-            }
-            None => Err("the settings name no address for this customer any more".to_owned()),
-        };
         let now = self.clock.now();
-        // A job does not wait for the settings to change, so operators hear at once that nobody was notified.
-        if notice.subject == NoticeSubject::Job && self.settings.of(&notice.customer).is_none() {
-            return self.store.notice_ended(term, notice, NoticeEnd::GivenUp, now).await;
-        }
-        let Err(why) = told else {
-            self.failed.remove(&notice.customer);
-            return self.store.notice_ended(term, notice, NoticeEnd::Sent, now).await;
+        let sent = match self.settings.of(&notice.customer) {
+            Some(to) => {
+                let header = (NOTICE_HEADER, number);
+                self.post
+                    .send(to, header, correlation, notice.body.clone().into())
+                    .await
+                    .map_err(Failure::Passing)
+            }
+            None => self.by_contact(notice).await?,
         };
-        let times = self.failed.get(&notice.customer).map_or(1, |failed| failed.times.saturating_add(1));
+        let failure = match sent {
+            Ok(()) => {
+                self.failed.remove(&place(notice));
+                return self.store.notice_ended(term, notice, NoticeEnd::Sent, now).await;
+            }
+            Err(failure) => failure,
+        };
+        let times = self.failed.get(&place(notice)).map_or(1, |failed| failed.times.saturating_add(1));
+        let next = match failure {
+            Failure::Passing(_) => after(times, notice.at, now, tried_for(notice)),
+            Failure::Lasting(_) => AfterFailure::GiveUp,
+        };
+        let (Failure::Passing(why) | Failure::Lasting(why)) = failure;
         tracing::warn!(action = "notice", result = "failed", notice = number, times, why);
-        match after(times, notice.at, now, TRIED_FOR) {
+        match next {
             AfterFailure::Pause(pause) => {
-                self.failed.insert(notice.customer.clone(), Failed { times, again: Instant::now() + pause });
+                self.failed.insert(place(notice), Failed { times, again: Instant::now() + pause });
                 Ok(())
             }
             AfterFailure::GiveUp => {
-                self.failed.remove(&notice.customer);
+                self.failed.remove(&place(notice));
                 self.store.notice_ended(term, notice, NoticeEnd::GivenUp, now).await
             }
         }
     }
+
+    /// By the contact of the customer's resource, which stands for notices of jobs alone: that somebody read a key is sent to
+    /// addresses that sign.
+    async fn by_contact(&self, notice: &OutgoingNotice) -> Result<Result<(), Failure>, StoreError> {
+        let contact = match notice.subject {
+            NoticeSubject::EscrowRead => {
+                let why = "the settings name no address for this customer any more".to_owned();
+                return Ok(Err(Failure::Passing(why)));
+            }
+            NoticeSubject::Job => self.store.customer_contact(notice.customer.clone()).await?,
+        };
+        // A job does not wait for the settings to change, so operators hear at once that nobody was notified.
+        let Some(contact) = contact else {
+            return Ok(Err(Failure::Lasting(
+                "the customer has neither an address in hub.toml nor a contact".to_owned(),
+            )));
+        };
+        let sent = self.contacts.send(&contact, notice, self.clock.now()).await;
+        Ok(sent.map_err(|error| {
+            let why = json::chain(&error);
+            if error.is_lasting() { Failure::Lasting(why) } else { Failure::Passing(why) }
+        }))
+    }
+}
+
+/// Why a notice was not sent.
+enum Failure {
+    /// Another try may end otherwise.
+    Passing(String),
+    /// Operators hear of it at once.
+    Lasting(String),
+}
+
+/// What waits for nothing but its own earlier notices.
+fn place(notice: &OutgoingNotice) -> (CustomerId, NoticeSubject) {
+    (notice.customer.clone(), notice.subject)
+}
+
+/// How long a notice is tried: one of a job until its delay ends, since it is of no use later.
+fn tried_for(notice: &OutgoingNotice) -> SignedDuration {
+    let due = match notice.subject {
+        NoticeSubject::EscrowRead => None,
+        NoticeSubject::Job => {
+            let read = serde_json::from_str::<JobNotice>(&notice.body).ok();
+            read.and_then(|read| read.due_at)
+        }
+    };
+    due.map_or(TRIED_FOR, |due| due.duration_since(notice.at).min(TRIED_FOR))
 }

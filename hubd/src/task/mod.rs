@@ -3,6 +3,7 @@
 pub mod alerts;
 pub mod certificates;
 pub mod changes;
+pub mod customer_contact;
 pub mod database_check;
 pub mod deadman;
 pub mod delivery;
@@ -10,6 +11,7 @@ pub mod escrow_notice;
 pub mod http_post;
 pub mod hub_backup;
 pub mod leases;
+pub mod live;
 pub mod reload;
 pub mod rollouts;
 pub mod sign_in_refusals;

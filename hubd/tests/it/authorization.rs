@@ -9,25 +9,29 @@ use holdfast_protocol::customer::{CustomerFields, CustomerView, NewCustomer};
 use holdfast_protocol::host_label::LabelChange;
 use holdfast_protocol::hub::calls;
 use holdfast_protocol::hub::calls::Caller;
-use holdfast_protocol::id::{GuestUid, JobId};
+use holdfast_protocol::id::{CorrelationId, GuestUid, JobId};
 use holdfast_protocol::job::{JobReport, JobState, Verb};
 use holdfast_protocol::machine_token::{TokenMade, TokenRequest};
 use holdfast_protocol::operator::{HostView, JobSubmit, JobView, Page, Role};
+use holdfast_protocol::release::rollout::RolloutView;
 use holdfast_protocol::report::Sections;
 use hubd::clock::Clock as _;
+use hubd::store::{By, NewSilence};
+use jiff::{SignedDuration, Timestamp};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::operators::person;
+use crate::releases::{program, release};
 use crate::world::{Client, Host, MANY_CALLS, Options, World, until};
 
 const PAGE: &str = include_str!("../../../docs/authorization.md");
 
 /// What a call by one caller must come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cell {
+pub enum Cell {
     Yes,
     Part,
     Forbidden,
@@ -35,19 +39,19 @@ enum Cell {
 }
 
 /// A row: the call, what it touches, and a cell for each column.
-struct Row {
-    verb: Method,
-    path: String,
-    object: String,
-    cells: Vec<Cell>,
+pub struct Row {
+    pub verb: Method,
+    pub path: String,
+    pub object: String,
+    pub cells: Vec<Cell>,
 }
 
-fn columns() -> Vec<&'static str> {
+pub fn columns() -> Vec<&'static str> {
     let head = PAGE.lines().find(|line| line.starts_with("| call | needs | touches |")).unwrap();
     head.trim_matches('|').split('|').map(str::trim).skip(3).collect()
 }
 
-fn rows() -> Vec<Row> {
+pub fn rows() -> Vec<Row> {
     let table = PAGE.split("## Calls of people and machines").nth(1).unwrap();
     let table = table.split("\n## ").next().unwrap();
     let lines = table.lines().filter(|line| line.starts_with("| `"));
@@ -73,12 +77,14 @@ fn rows() -> Vec<Row> {
 }
 
 /// One of two sides: what lies in the scopes of the test, and what does not.
-struct Side {
-    host: &'static str,
-    guest: GuestUid,
-    customer: &'static str,
-    job: JobId,
-    alert: String,
+pub struct Side {
+    pub host: &'static str,
+    pub guest: GuestUid,
+    pub customer: &'static str,
+    pub job: JobId,
+    pub alert: String,
+    pub silence: String,
+    pub rollout: u32,
 }
 
 fn job_report(job: JobId, blob: &str, guest: GuestUid) -> JobReport {
@@ -98,8 +104,12 @@ fn job_report(job: JobId, blob: &str, guest: GuestUid) -> JobReport {
     }
 }
 
+fn by(at: Timestamp) -> By {
+    By { operator: "eve".parse().unwrap(), correlation: CorrelationId::new(Uuid::nil()), at, claim: None }
+}
+
 /// A host with a guest of a customer, an alert about the guest and a job for it.
-async fn side(world: &World, number: u128, host: &'static str, customer: &'static str) -> (Side, Host) {
+pub async fn side(world: &World, number: u128, host: &'static str, customer: &'static str) -> (Side, Host) {
     let agent = world.enrol(host).await;
     let (guest, job) = (GuestUid::new(Uuid::from_u128(number)), JobId::new(Uuid::from_u128(100 + number)));
     let admin = world.admin();
@@ -134,10 +144,28 @@ async fn side(world: &World, number: u128, host: &'static str, customer: &'stati
     let alerts: Page<IncidentView> =
         admin.get(&format!("/v1/alerts?filter=all&host={host}")).await.data(StatusCode::OK);
     let alert = serde_json::to_value(&alerts.items[0]).unwrap()["id"].as_str().unwrap().to_owned();
-    (Side { host, guest, customer, job, alert }, agent)
+    let silence = NewSilence {
+        matchers: vec![
+            format!("host={host}").parse().unwrap(),
+            format!("customer={customer}").parse().unwrap(),
+        ],
+        until: since + SignedDuration::from_hours(2),
+        comment: "a new disk comes".to_owned().try_into().unwrap(),
+    };
+    let silence = world.store.add_silence(by(since), silence).await.ok().unwrap().id.to_string();
+    let agentd = program(1_000);
+    admin.put_release(1, &release(1, 1, &[("agentd", &agentd)])).await;
+    admin.put_file(&agentd, 0, agentd.len()).await;
+    let waves = json!([{ "hosts": { "named": [host] }, "max_failures": 0, "soak_s": 0, "timeout_s": 3_600 }]);
+    let plan = json!({ "version": "2026.11.1", "waves": waves });
+    let planned: RolloutView = admin.send(Method::POST, "/v1/rollouts", &plan).await.data(StatusCode::OK);
+    // One is not over at a time.
+    let abort = format!("/v1/rollouts/{}/abort", planned.number);
+    admin.send::<RolloutView>(Method::POST, &abort, &json!({})).await.data(StatusCode::OK);
+    (Side { host, guest, customer, job, alert, silence, rollout: planned.number }, agent)
 }
 
-fn scope(column: &str) -> AccessScope {
+pub fn scope(column: &str) -> AccessScope {
     match column.split_once(' ').unwrap().1 {
         "all" => AccessScope::Everything {},
         "h+" | "h-" => AccessScope::Hosts { labels: "side=in7".parse().unwrap() },
@@ -146,7 +174,7 @@ fn scope(column: &str) -> AccessScope {
     }
 }
 
-fn role(column: &str) -> Role {
+pub fn role(column: &str) -> Role {
     match &column[..1] {
         "V" => Role::Viewer,
         "O" => Role::Operator,
@@ -190,15 +218,19 @@ fn path(row: &Row, side: &Side, column: &str, caller: &CallerOf) -> String {
         "token" => caller.token.as_str(),
         _ => "no-such-receiver",
     };
-    let alert = if row.object == "alert" { side.alert.clone() } else { id.clone() };
+    let named = match row.object.as_str() {
+        "alert" => side.alert.clone(),
+        "silence" => side.silence.clone(),
+        _ => id.clone(),
+    };
     row.path
         .replace("{host}", side.host)
         .replace("{guest}", &side.guest.to_string())
         .replace("{customer}", side.customer)
         .replace("{job}", &side.job.to_string())
-        .replace("{id}", &alert)
+        .replace("{id}", &named)
         .replace("{name}", name)
-        .replace("{number}", "1")
+        .replace("{number}", &side.rollout.to_string())
         .replace("{version}", "2026.11.1")
         .replace("{sha256}", &"a".repeat(64))
         .replace("{tunnel}", "t1")

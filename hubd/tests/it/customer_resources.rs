@@ -126,7 +126,10 @@ async fn a_customer_sees_theirs_hears_of_a_destructive_job_and_objects() {
     let server = Server::default();
     let url = server.start().await.expose().parse().unwrap();
     let webhook = WebhookSettings { url, secret: Secret::new("k".repeat(32)), former_secret: None };
-    let notice = NoticeSettings { customers: [("acme".parse().unwrap(), webhook)].into(), others: None };
+    let notice = NoticeSettings {
+        customers: [("acme".parse().unwrap(), webhook)].into(),
+        ..NoticeSettings::default()
+    };
     let world = World::with_notice(notice).await;
     let (admin, host) = (world.admin(), world.enrol("box7").await);
     let job = |number| JobId::new(Uuid::from_u128(number));

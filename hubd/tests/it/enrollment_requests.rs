@@ -22,7 +22,7 @@ async fn submit(world: &World, key: &KeyPair) -> Answered<EnrollmentAnswer> {
     world.anyone().send(Method::POST, "/v1/enrollment-requests", &request).await
 }
 
-async fn pending(world: &World, key: &KeyPair) -> (String, Pin) {
+pub async fn pending(world: &World, key: &KeyPair) -> (String, Pin) {
     match submit(world, key).await.data(StatusCode::ACCEPTED) {
         EnrollmentAnswer::Pending { request, fingerprint, .. } => (request.to_string(), fingerprint),
         EnrollmentAnswer::Approved(_) => panic!("nobody approved"),

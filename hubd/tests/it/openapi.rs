@@ -75,6 +75,7 @@ async fn the_document_names_each_call_and_no_other() {
         include_str!("../../src/api/alerts/mod.rs"),
         include_str!("../../src/api/resources/mod.rs"),
         include_str!("../../src/api/sign_in/mod.rs"),
+        include_str!("../../src/api/sign_in/oidc/links.rs"),
     ];
     let parts = sources.iter().flat_map(|source| source.split(".route(\"").skip(1));
     let routes: BTreeSet<&str> = parts.filter_map(|rest| rest.split('"').next()).collect();
@@ -136,6 +137,8 @@ fn bodies() -> Vec<String> {
         json!({ "days": 5, "overlap_hours": 1 }),
         json!({ "name": "ada", "password": "correct horse staple" }),
         json!({ "token": "0123456789abcdef" }),
+        json!({ "by": "subject", "subject": "s-1" }),
+        json!({ "by": "claim", "value": "" }),
         json!({ "what": "newest" }),
         json!({ "until": soon() }),
         json!({ "until": "2126-11-21T12:00:00Z" }),
@@ -182,7 +185,8 @@ fn bodies() -> Vec<String> {
 /// answer, by its status and by its code, and no answer is the hub's own fault.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_answer_is_undocumented() {
-    let world = World::with(Options { operator_calls: MANY_CALLS, ..Options::default() }).await;
+    let provider = Some(crate::oidc::provider("https://login.example"));
+    let world = World::with(Options { operator_calls: MANY_CALLS, provider, ..Options::default() }).await;
     let host = world.enrol("box7").await;
     let document = openapi::document();
     let admin = world.admin();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use holdfast_protocol::checkin::{CheckinAnswer, Need};
 use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::HostId;
 use holdfast_protocol::operator::{HostDetail, WhoAmI};
 use hubd::domain::alerting::AlertContext;
 use hubd::postgres::{MigrateError, OpenError, Postgres, SchemaError, Server, Users};
@@ -290,6 +291,79 @@ async fn quiet_hosts_of_two_hubs_and_their_writers_end_each_other_never() {
         let last = fixture.store.check_in(quiet_after_first(host_id(number), 20)).await.unwrap().unwrap();
         assert_eq!((last.acknowledged, last.need), (20, Need::Changed), "host {number}");
     }
+}
+
+/// A check-in with a section that changed. It comes in the second of its number.
+fn with_news(host: HostId, sequence: u64) -> Checkin {
+    let mut news = quiet_after_first(host, sequence);
+    news.sections.waiting = Some("[]".to_owned());
+    news
+}
+
+async fn three_hosts(fixture: &Fixture) -> [HostId; 3] {
+    for number in 1..=3 {
+        fixture.enrol(&format!("host{number}"), host_id(number), &fresh_key()).await;
+        fixture.store.check_in(checkin(host_id(number), 1, 1)).await.unwrap().unwrap();
+    }
+    [1, 2, 3].map(host_id)
+}
+
+/// Another transaction holds the row of one host. Others, that come in the same statements, are answered meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_is_held_delays_its_own_host_alone() {
+    let fixture = Fixture::postgres();
+    let hosts = three_hosts(&fixture).await;
+    let (held, may_go) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut session = session_at(fixture.server());
+            session.batch_execute("BEGIN; UPDATE hosts SET name = name WHERE name = 'host1'").unwrap();
+            held.wait();
+            may_go.wait();
+            session.batch_execute("COMMIT").unwrap();
+        });
+        held.wait();
+        let asked = async {
+            for news in [quiet_after_first, with_news] {
+                let ask = |host, sequence| {
+                    let store = fixture.store.clone();
+                    async move { store.check_in(news(host, sequence)).await.unwrap().unwrap() }
+                };
+                let sequence = if news(hosts[0], 2).sections.is_empty() { 2 } else { 3 };
+                let mut first = Box::pin(ask(hosts[0], sequence));
+                let others = async { tokio::join!(ask(hosts[1], sequence), ask(hosts[2], sequence)) };
+                tokio::select! {
+                    biased;
+                    _ = &mut first => panic!("its row is held"),
+                    (one, two) = others => assert_eq!((one.acknowledged, two.acknowledged), (sequence, sequence)),
+                }
+            }
+        };
+        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(asked));
+        may_go.wait();
+    });
+    let after = fixture.store.check_in(with_news(hosts[0], 9)).await.unwrap().unwrap();
+    assert_eq!((after.acknowledged, after.need), (9, Need::Changed));
+}
+
+/// The statements of a batch fail as a whole; then each of its hosts is answered alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_row_refuses_no_other_host() {
+    let fixture = Fixture::postgres();
+    let hosts = three_hosts(&fixture).await;
+    blocking(|| {
+        let sql = "DELETE FROM reports WHERE host = (SELECT number FROM hosts WHERE name = 'host1')";
+        assert_eq!(session_at(fixture.server()).execute(sql, &[]).unwrap(), 1);
+    });
+    for sequence in 2..6 {
+        let ask = |host| fixture.store.check_in(with_news(host, sequence));
+        let (one, two, three) = tokio::join!(ask(hosts[0]), ask(hosts[1]), ask(hosts[2]));
+        for answer in [one, two, three] {
+            assert_eq!(answer.unwrap().unwrap().acknowledged, sequence);
+        }
+    }
+    let kept = fixture.store.host(named("host2"), at(9)).await.unwrap().unwrap();
+    assert!(kept.sections.waiting.is_some());
 }
 
 /// The one character that the server's text does not hold.

@@ -1,5 +1,6 @@
 //! Rows on their way from one engine to the other, and backups.
 
+mod killed;
 mod moved;
 mod refused;
 mod restored;

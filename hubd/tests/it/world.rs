@@ -20,6 +20,7 @@ use holdfast_protocol::secret::Secret;
 use hubd::api::OperatorCallLimits;
 use hubd::artifacts::ArtifactLimits;
 use hubd::clock::{Clock, SystemClock};
+use hubd::domain::oidc::provider::ProviderSettings;
 use hubd::domain::sign_in::SignInRules;
 use hubd::run::{self, Start};
 use hubd::settings::{AlertSettings, CertificateSettings, Database};
@@ -81,6 +82,8 @@ pub struct Options {
     pub database: Database,
     pub operator_calls: OperatorCallLimits,
     pub sign_in: SignInRules,
+    pub provider: Option<ProviderSettings>,
+    pub listen: std::net::SocketAddr,
 }
 
 impl Default for Options {
@@ -97,6 +100,8 @@ impl Default for Options {
             database: Database::Folder,
             operator_calls: OperatorCallLimits::USUAL,
             sign_in: SignInRules::default(),
+            provider: None,
+            listen: "127.0.0.1:0".parse().unwrap(),
         }
     }
 }
@@ -154,7 +159,7 @@ impl World {
         let opened = run::open_on(&folder, &options.database, rules, clock.as_ref()).await.unwrap();
         let store = opened.store.clone();
         let start = Start {
-            listen: "127.0.0.1:0".parse().unwrap(),
+            listen: options.listen,
             public_url: None,
             webhook: options.webhook,
             escrow_notice: options.notice,
@@ -167,6 +172,7 @@ impl World {
             certificates: options.certificates,
             reload: options.reload,
             sign_in: options.sign_in,
+            provider: options.provider,
             clock: clock.clone(),
         };
         let running = run::start(opened, start).await.unwrap();

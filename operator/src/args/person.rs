@@ -5,6 +5,7 @@ use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::customer::{CustomerNotes, DisplayName, MailContact, WebhookContact};
 use holdfast_protocol::host_label::LabelSelector;
 use holdfast_protocol::id::{CustomerId, OperatorName};
+use holdfast_protocol::oidc::ProviderPerson;
 use holdfast_protocol::operator::Role;
 
 use super::{AssumeYes, LabelTerm};
@@ -34,8 +35,40 @@ Examples:
         #[arg(long, value_name = "DAYS", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=3650))]
         days: u32,
     },
+    /// Change a person's role or scope. It holds at once for their tokens and sessions.
+    #[command(after_help = "\
+What is not given stays. Nobody gives a role or a scope above their own. Machine tokens that they made end where they
+are more than their maker is now.
+
+Examples:
+  holdfast operator set kim --role viewer
+  holdfast operator set kim --hosts site=graz
+  holdfast operator set kim --role operator --everything")]
+    Set {
+        /// The name.
+        name: OperatorName,
+        /// What the person may do from now on.
+        #[arg(long, value_enum, required_unless_present_any = ["customer", "hosts", "everything"])]
+        role: Option<RoleArg>,
+        #[command(flatten)]
+        scope: NewScopeArgs,
+        #[command(flatten)]
+        assume_yes: AssumeYes,
+    },
     /// Print a link by which an operator signs in once, within 15 minutes, to set a password and an authenticator.
     SignInLink {
+        /// The name.
+        name: OperatorName,
+    },
+    /// Let an operator sign in by the hub's provider (OpenID Connect). It replaces a link before.
+    LinkOidc {
+        /// The name.
+        name: OperatorName,
+        #[command(flatten)]
+        person: ProviderPersonArgument,
+    },
+    /// End an operator's link with the provider, and their sessions.
+    UnlinkOidc {
         /// The name.
         name: OperatorName,
     },
@@ -67,6 +100,29 @@ impl From<ScopeArgs> for AccessScope {
             (None, Some(labels)) => Self::Hosts { labels },
             (None, None) => Self::Everything {},
         }
+    }
+}
+
+/// What a person may touch from now on: as before where nothing is given.
+#[derive(Clone, Debug, ClapArgs)]
+#[group(multiple = false)]
+pub struct NewScopeArgs {
+    /// Only guests of this customer, and what belongs to them.
+    #[arg(long, value_name = "CUSTOMER")]
+    customer: Option<CustomerId>,
+    /// Only hosts with these labels, such as tier=canary or tier=canary+site=vienna.
+    #[arg(long, value_name = "SELECTOR")]
+    hosts: Option<LabelSelector>,
+    /// Everything that the hub has.
+    #[arg(long)]
+    everything: bool,
+}
+
+impl NewScopeArgs {
+    /// The new scope, where one was given.
+    pub fn given(self) -> Option<AccessScope> {
+        let is_given = self.everything || self.customer.is_some() || self.hosts.is_some();
+        is_given.then(|| ScopeArgs { customer: self.customer, hosts: self.hosts }.into())
     }
 }
 
@@ -223,4 +279,26 @@ fn webhook(text: &str) -> Result<WebhookContact, &'static str> {
 
 fn notes(text: &str) -> Result<CustomerNotes, &'static str> {
     text.to_owned().try_into()
+}
+
+/// Who an operator is at the provider.
+#[derive(Clone, Debug, ClapArgs)]
+#[group(required = true, multiple = false)]
+pub struct ProviderPersonArgument {
+    /// The claim `sub` that the provider gives them, as a refused sign-in shows it.
+    #[arg(long)]
+    subject: Option<String>,
+    /// The claim that the hub's oidc.person_claim names, such as an e-mail address: it counts for the first sign-in, whose subject
+    /// is kept.
+    #[arg(long)]
+    person: Option<String>,
+}
+
+impl From<ProviderPersonArgument> for ProviderPerson {
+    fn from(given: ProviderPersonArgument) -> Self {
+        match (given.subject, given.person) {
+            (Some(subject), _) => Self::Subject { subject },
+            (None, value) => Self::Claim { value: value.unwrap_or_default() },
+        }
+    }
 }

@@ -143,6 +143,7 @@ fn responses<C: Caller>(call: &Call<C>, generator: &mut SchemaGenerator, refusal
     const WRITTEN_DOWN: &str = "It was written down; its operation tells how far it is.";
     let answers = match call.answer {
         Answer::Bytes => vec![(200, "The bytes.", json!({ "application/octet-stream": {} }))],
+        Answer::Text => vec![(200, "The page.", json!({ "text/plain": {} }))],
         Answer::BytesOrPart => vec![
             (200, "The bytes.", json!({ "application/octet-stream": {} })),
             (206, "The part that `Range` names.", json!({ "application/octet-stream": {} })),

@@ -232,6 +232,9 @@ conditions! {
     ProxmoxAway = "PROXMOX_AWAY", Critical, [Host], 120 s, Endangered, Proxmox, PROXMOX_AWAY,
         "Proxmox does not answer the agent, so guests are unknown and no backup begins.",
         "See what fails: `agentd doctor` on the host.";
+    ProxmoxTokenOld = "PROXMOX_TOKEN_OLD", Warning, [Host], 3600 s, Safe, Trust, NOTHING,
+        "A token of the agent for Proxmox was not renewed in time; it still works.",
+        "See why on the host: `journalctl -u holdfast-proxmox-tokens`; renew it with `agentd renew-tokens`.";
     ReceiverFailing = "RECEIVER_FAILING", Warning, [Receiver], 600 s, Safe, Delivery, NOTHING,
         "A channel does not take alerts.",
         "See its last error with `holdfast alert receivers`, and try it with `holdfast alert test RECEIVER`.";

@@ -9,7 +9,7 @@ use crate::operator::Role;
 /// What a call touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Object {
-    /// The hub itself, and what belongs to no host: invites, releases, rollouts, silences.
+    /// The hub itself, and what belongs to no host: [`super::hub_wide`] says why of each.
     Hub,
     /// The caller alone.
     Caller,
@@ -27,12 +27,20 @@ pub enum Object {
     Job,
     /// A customer by its path.
     Customer,
+    /// What is written about a customer, which holds for all its guests on all hosts.
+    CustomerEntry,
     /// The list of customers, which no host has.
     Customers,
     /// A person by name.
     Person,
     /// A machine token by name.
     Token,
+    /// Signed releases, which name no host.
+    Releases,
+    /// A rollout by its path, with the hosts of the scope.
+    Rollout,
+    /// A silence by its path, which names a host or a customer.
+    Silence,
 }
 
 impl Object {
@@ -48,10 +56,13 @@ impl Object {
             Self::Guest => "guest",
             Self::Alert => "alert",
             Self::Job => "job",
-            Self::Customer => "customer",
+            Self::Customer | Self::CustomerEntry => "customer",
             Self::Customers => "customers",
             Self::Person => "operator",
             Self::Token => "token",
+            Self::Releases => "releases",
+            Self::Rollout => "rollout",
+            Self::Silence => "silence",
         }
     }
 }
@@ -171,15 +182,21 @@ impl Access {
             // A token is its maker's and a person may be above the caller, even where the scope is everything.
             (Object::Person | Object::Token, _) => by_place,
             (_, Reach::Everything) => Verdict::Allowed,
-            (Object::List | Object::New, _) => Verdict::Narrowed,
+            (Object::List | Object::New | Object::Customers, _) => Verdict::Narrowed,
             (Object::Hub, Reach::Hosts | Reach::Customer) => Verdict::Forbidden,
-            (Object::Customer | Object::Customers, Reach::Hosts) => Verdict::Forbidden,
-            (Object::Customers, Reach::Customer) => Verdict::Narrowed,
-            // A host has guests of others.
-            (Object::Host, Reach::Customer) => Verdict::Hidden,
-            (Object::Host, Reach::Hosts)
-            | (Object::Guest | Object::Alert | Object::Job, Reach::Hosts | Reach::Customer)
-            | (Object::Customer, Reach::Customer) => by_place,
+            // A customer has guests on other hosts.
+            (Object::CustomerEntry, Reach::Hosts) => Verdict::Forbidden,
+            // Hosts run releases, and guests do not.
+            (Object::Releases, Reach::Hosts) => Verdict::Allowed,
+            (Object::Releases, Reach::Customer) => Verdict::Forbidden,
+            // A host has guests of others, and a rollout is of hosts.
+            (Object::Host | Object::Rollout, Reach::Customer) => Verdict::Hidden,
+            (Object::Host | Object::Rollout, Reach::Hosts)
+            | (
+                Object::Guest | Object::Alert | Object::Job | Object::Silence | Object::Customer,
+                Reach::Hosts | Reach::Customer,
+            )
+            | (Object::CustomerEntry, Reach::Customer) => by_place,
         }
     }
 }
@@ -241,7 +258,10 @@ mod tests {
                 assert!(access.least >= Role::Operator, "{name}");
             }
             let wants = |part: &str, object: Object| {
-                let is_so = access.object == object || (name == "changeHostLabels" && object == Object::Host);
+                let is_so = match access.object {
+                    Object::CustomerEntry => object == Object::Customer && access.least >= Role::Operator,
+                    found => found == object || (name == "changeHostLabels" && object == Object::Host),
+                };
                 assert!(!path.contains(part) || is_so, "{name} touches {object:?} by its path");
             };
             if path.contains("{guest}") {
@@ -253,6 +273,7 @@ mod tests {
             wants("/v1/operators/{name}", Object::Person);
             wants("/v1/tokens/{name}", Object::Token);
             wants("/v1/alerts/{id}", Object::Alert);
+            wants("/v1/silences/{id}", Object::Silence);
         }
     }
 

@@ -107,13 +107,17 @@ pub const CALLS: &[Call] = &[
             Answer::Done(framed::<ExplanationView>),
         )
     },
-    get(
-        "/v1/silences",
-        "silences",
-        "The silences that are not over.",
-        Answer::Done(framed::<Page<SilenceView>>),
-    ),
     Call {
+        caller: Caller::Operator(Access::staff(Role::Viewer, Object::List)),
+        ..get(
+            "/v1/silences",
+            "silences",
+            "The silences that are not over; in a narrower scope those that name a host or the customer of it.",
+            Answer::Done(framed::<Page<SilenceView>>),
+        )
+    },
+    Call {
+        caller: Caller::Operator(Access::staff(Role::Operator, Object::List)),
         parts: &[KEY],
         refusals: &[IdempotencyMismatch, Quota, SilenceEverything],
         ..change(
@@ -124,6 +128,7 @@ pub const CALLS: &[Call] = &[
         )
     },
     Call {
+        caller: Caller::Operator(Access::staff(Role::Operator, Object::Silence)),
         parts: &[SILENCE, KEY],
         refusals: &[IdempotencyMismatch, NotFound, Size],
         ..change(

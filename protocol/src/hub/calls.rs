@@ -7,6 +7,7 @@ use crate::api::{self, Answer, Method, Needed, Param, ParamLocation, SchemaOf, f
 use crate::code::ErrorCode::{self, *};
 use crate::escrow::{EscrowFiles, EscrowList, EscrowNumber, EscrowRead};
 use crate::filter::{GuestFilter, HostFilter};
+use crate::grant_change::{GrantChanged, GrantPut};
 use crate::guest_audit::GuestAuditView;
 use crate::host_label::LabelChange;
 use crate::id::{EnrollmentRequestId, GuestUid, HostId, IdempotencyKey, JobId, OperatorName};
@@ -92,6 +93,8 @@ pub(super) const CURSOR: Param = param(ParamLocation::Query, "cursor", "`next` o
 pub(super) const OF_HOST: Param = param(ParamLocation::Query, "host", "only of this host", of::<HostId>);
 const OF_HOSTS: Param =
     param(ParamLocation::Query, "filter", "only these hosts: see `HostFilter`", of::<HostFilter>);
+const WITH_TEXT: Param =
+    param(ParamLocation::Query, "text", "only with these words in its kind or its sentence", text);
 pub(super) const OF_GUESTS: Param =
     param(ParamLocation::Query, "filter", "only these guests: see `GuestFilter`", of::<GuestFilter>);
 pub(super) const SEEN: Param = param(
@@ -100,6 +103,9 @@ pub(super) const SEEN: Param = param(
     "the `ETag` of the document that was changed, `\"0\"` for the first",
     text,
 );
+
+const SEEN_GRANT: Param =
+    param(ParamLocation::Header, "if-match", "the `ETag` of the person that was changed", text);
 
 pub(super) const DRY_RUN: Param = param(
     ParamLocation::Query,
@@ -345,7 +351,7 @@ pub const CALLS: &[Call] = &[
     Call {
         parts: &[OF_HOST_NAME],
         refusals: &[NotFound],
-        ..get("/metrics", "metrics", "The fleet, or one host, in Prometheus' text format.", Answer::Bytes)
+        ..get("/metrics", "metrics", "The fleet, or one host, in Prometheus' text format.", Answer::Text)
     },
     Call {
         parts: &[HOST, SPAN, OF_GUEST],
@@ -450,6 +456,32 @@ pub const CALLS: &[Call] = &[
     },
     Call {
         caller: Caller::Operator(Access::staff(Role::Admin, Object::Person)),
+        parts: &[NAME],
+        refusals: &[NotFound],
+        ..get(
+            "/v1/operators/{name}",
+            "operator",
+            "One person within the caller's own role and scope, with their `ETag`.",
+            Answer::Done(framed::<OperatorView>),
+        )
+    },
+    Call {
+        method: Method::Put,
+        caller: Caller::Operator(Access::staff(Role::Admin, Object::Person)),
+        parts: &[NAME, SEEN_GRANT, KEY],
+        refusals: &[IdempotencyMismatch, NotFound, PreconditionFailed, PreconditionRequired],
+        ..change(
+            "/v1/operators/{name}/grant",
+            (
+                "changeGrant",
+                "Changes a person's role and scope to at most the caller's own, for all their tokens and sessions at once.",
+            ),
+            Some(of::<GrantPut>),
+            Answer::Done(framed::<GrantChanged>),
+        )
+    },
+    Call {
+        caller: Caller::Operator(Access::staff(Role::Admin, Object::Person)),
         parts: &[NAME, KEY],
         refusals: &[IdempotencyMismatch, NotFound, PreconditionFailed, Size],
         ..change(
@@ -461,7 +493,7 @@ pub const CALLS: &[Call] = &[
     },
     Call {
         caller: OWN_LIST,
-        parts: &[LIMIT, CURSOR, OF_HOST],
+        parts: &[LIMIT, CURSOR, OF_HOST, WITH_TEXT],
         ..get("/v1/events", "events", "The log, the newest first.", Answer::Done(framed::<Page<EventView>>))
     },
 ];

@@ -45,7 +45,7 @@ pub const CALLS: &[Call] = &[
     },
     Call {
         method: Method::Patch,
-        caller: Caller::Operator(Access::staff(Role::Operator, Object::Customer)),
+        caller: Caller::Operator(Access::staff(Role::Operator, Object::CustomerEntry)),
         parts: &[CUSTOMER, SEEN, KEY],
         refusals: &[IdempotencyMismatch, NotFound, PreconditionFailed, PreconditionRequired],
         ..change(
@@ -57,7 +57,7 @@ pub const CALLS: &[Call] = &[
     },
     Call {
         method: Method::Delete,
-        caller: Caller::Operator(Access::staff(Role::Operator, Object::Customer)),
+        caller: Caller::Operator(Access::staff(Role::Operator, Object::CustomerEntry)),
         parts: &[CUSTOMER, SEEN, KEY],
         refusals: &[IdempotencyMismatch, InUse, NotFound, PreconditionFailed, PreconditionRequired, Size],
         ..change(

@@ -26,7 +26,10 @@ fn offset(generator: &mut SchemaGenerator) -> Schema {
 
 /// All of them.
 pub const CALLS: &[Call] = &[
-    get("/v1/releases", "releases", "Releases, the newest version first.", PAGE),
+    Call {
+        caller: Caller::Operator(Access::staff(Role::Viewer, Object::Releases)),
+        ..get("/v1/releases", "releases", "Releases, the newest version first.", PAGE)
+    },
     Call {
         method: Method::Put,
         parts: &[VERSION, KEY],

@@ -1,9 +1,10 @@
 //! Calls of rollouts.
 
-use super::calls::{Call, KEY, change, get, param};
+use super::access::{Access, Object};
+use super::calls::{Call, Caller, KEY, change, get, param};
 use crate::api::{Answer, Param, ParamLocation, framed, of};
 use crate::code::ErrorCode::*;
-use crate::operator::Page;
+use crate::operator::{Page, Role};
 use crate::release::rollout::{RolloutRequest, RolloutView};
 
 const NUMBER: Param = param(ParamLocation::Path, "number", "a rollout", of::<u32>);
@@ -20,7 +21,15 @@ const fn act(path: &'static str, name: &'static str, does: &'static str) -> Call
 
 /// All of them.
 pub const CALLS: &[Call] = &[
-    get("/v1/rollouts", "rollouts", "Rollouts, the newest first.", Answer::Done(framed::<Page<RolloutView>>)),
+    Call {
+        caller: Caller::Operator(Access::staff(Role::Viewer, Object::List)),
+        ..get(
+            "/v1/rollouts",
+            "rollouts",
+            "Rollouts, the newest first, with the hosts of the caller's scope.",
+            Answer::Done(framed::<Page<RolloutView>>),
+        )
+    },
     Call {
         parts: &[KEY],
         refusals: &[DuplicateName, IdempotencyMismatch, NotFound, PreconditionFailed],
@@ -32,9 +41,15 @@ pub const CALLS: &[Call] = &[
         )
     },
     Call {
+        caller: Caller::Operator(Access::staff(Role::Viewer, Object::Rollout)),
         parts: &[NUMBER],
         refusals: &[NotFound],
-        ..get("/v1/rollouts/{number}", "rollout", "One rollout, with each of its hosts.", VIEW)
+        ..get(
+            "/v1/rollouts/{number}",
+            "rollout",
+            "One rollout, with each of its hosts in the caller's scope.",
+            VIEW,
+        )
     },
     act("/v1/rollouts/{number}/start", "startRollout", "Opens the first wave."),
     act("/v1/rollouts/{number}/pause", "pauseRollout", "Stops it; nothing is offered."),

@@ -93,6 +93,7 @@ pub async fn serve(
         handed: HandOverFolder::of(&world.agent_folder()),
         recipient: None,
         contact,
+        token_ages: Arc::new(Vec::new),
     };
     let exchange = exchange(world, hub, &ports, conductor, report, goal);
     tokio::select! {

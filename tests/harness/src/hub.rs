@@ -102,6 +102,7 @@ pub async fn open_routes(folder: &Path, clock: Arc<dyn hubd::clock::Clock>) -> R
         reached: Recipients::default(),
         public_url: "https://hub.example:8443".to_owned(),
         long_polls: LongPolls::default(),
+        live: hubd::api::LiveFeed::default(),
         stop: stopped,
         concurrency: ConcurrencyLimits::default(),
         rates: RateLimits::new(OperatorCallLimits::USUAL),

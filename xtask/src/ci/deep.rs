@@ -100,6 +100,7 @@ enum Work {
     Rage,
     NewerPostgres,
     Replicas,
+    Schemathesis,
 }
 
 fn units() -> Vec<Unit> {
@@ -124,6 +125,11 @@ fn units() -> Vec<Unit> {
         unit("fuzz", "every fuzz target under libFuzzer, which looks at what an input reaches", Work::Fuzz),
         unit("packages", "the packages as they are shipped, judged by lintian", Work::Packages),
         unit("replicas", "three hubs on one PostgreSQL under a thousand agents", Work::Replicas),
+        unit(
+            "schemathesis",
+            "the hub's API called by its own description, as an admin and as a customer",
+            Work::Schemathesis,
+        ),
         unit("rage", "a second program of age opens the escrow file", Work::Rage),
         unit("postgres-17", "the hub's stories on PostgreSQL of Debian 13", Work::NewerPostgres),
         unit("mutants-gate", "mutants of the gate", Work::Mutants(Mutated::Gate)),
@@ -170,6 +176,7 @@ impl Work {
             Self::Mutants(part) => mutants::run(&mutants::Options::all_of(*part)),
             Self::Packages => package::run(&package::PackageOptions { quick: false }),
             Self::Rage => work::rage(),
+            Self::Schemathesis => crate::schemathesis::run(),
             Self::NewerPostgres => work::newer_postgres(),
             Self::Replicas => work::replicas_under(work::REPLICA_AGENTS_DEEP),
         }

@@ -5,7 +5,7 @@
 //! | `check` | format, tidy, schemas, deny, lint |
 //! | `test` | tests |
 //! | `sim` | matrix, schedules, planted, power, hostile |
-//! | `e2e` | process, demo-user |
+//! | `e2e` | replicas, browser, process, demo-user |
 //! | `system` | package, host, demo-root, stacks, golden |
 //!
 //! As root everything runs, and a part that cannot run is a failure. As an ordinary user the parts that need root are
@@ -31,7 +31,7 @@ use clap::builder::PossibleValuesParser;
 pub use built::{build, in_memory, is_built, run_tests};
 pub use lint::WRAPPER;
 pub use rotation::turn;
-pub use work::guest_power;
+pub use work::{browser_tests, guest_power};
 
 use crate::packages;
 use part::{ALL, Part, Root, Suite};

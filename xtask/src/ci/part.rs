@@ -234,6 +234,15 @@ pub const ALL: &[Part] = &[
         ..ANYBODY
     },
     Part {
+        name: "browser",
+        suite: Suite::E2e,
+        shows: "the hub's pages in Chromium: no complaint, nothing that axe finds, by keyboard, while something happens",
+        after: &["tools", "programs"],
+        limit: minutes(10),
+        run: work::browser,
+        ..ANYBODY
+    },
+    Part {
         name: "process",
         suite: Suite::E2e,
         shows: "the real binaries, fed badly and killed at every point",

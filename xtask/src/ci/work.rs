@@ -35,7 +35,8 @@ pub fn build_everything() -> Result<()> {
 }
 
 pub fn fetch_tools() -> Result<()> {
-    DEB.ready().map(drop)
+    DEB.ready()?;
+    crate::axe::ready().map(drop)
 }
 
 pub fn fetch_images() -> Result<()> {
@@ -61,7 +62,7 @@ pub const REPORT: &str = "tests.xml";
 
 /// All but what needs a part of its own. The crash matrix and the seeds of schedules and hubs belong to the suite
 /// `sim`. They are tests too, for a developer who runs `cargo test -p harness`.
-const TESTS: &str = "not package(e2e) and not binary(replicas) and not (package(harness) and test(/^(matrix|schedules::the_first|\
+const TESTS: &str = "not package(e2e) and not binary(replicas) and not binary(browser) and not (package(harness) and test(/^(matrix|schedules::the_first|\
                      schedules::the_plots|schedules::seeds|hostile)/)) and not test(/^debian::/)";
 
 pub fn tests() -> Result<()> {
@@ -107,6 +108,21 @@ pub fn replicas_under(agents: u32) -> Result<()> {
 
 pub fn replicas() -> Result<()> {
     replicas_under(REPLICA_AGENTS)
+}
+
+/// The tests in a browser, or those that a filter of nextest leaves of them.
+pub fn browser_tests(filter: &str, more: &[(&str, &OsStr)]) -> Result<()> {
+    let (memory, axe) = (built::in_memory()?, crate::axe::ready()?);
+    let env = [("TMPDIR", memory.path().as_os_str()), ("HOLDFAST_AXE", axe.as_os_str())];
+    built::run_tests(
+        &format!("package(hubd) and binary(browser) {filter}"),
+        &[],
+        env.into_iter().chain(more.iter().copied()),
+    )
+}
+
+pub fn browser() -> Result<()> {
+    browser_tests("", &[])
 }
 
 pub fn package() -> Result<()> {

@@ -5,10 +5,11 @@ use std::sync::mpsc;
 use anyhow::{Context, Result};
 use e2e::stage::{HOST, Stage};
 
-use super::{Options, own_network};
+use super::{Options, own_network, page};
 
 /// Ends at once, or stays up until Ctrl-C.
 pub fn end(mut stage: Stage, options: &Options) -> Result<()> {
+    let link = page::link(&stage).context("nobody can sign in at the hub's page")?;
     if !options.once {
         let enter = if options.in_own_network { own_network::enter() } else { Vec::new() };
         let holdfast = stage.write_wrapper(&enter)?;
@@ -25,6 +26,7 @@ pub fn end(mut stage: Stage, options: &Options) -> Result<()> {
         ] {
             println!("   {holdfast} {words}");
         }
+        page::show(&stage, &link, &enter);
         println!("   logs: {}/log/", stage.folder().display());
         println!("\nCtrl-C ends it.");
         wait_for_ctrl_c()?;

@@ -10,6 +10,7 @@ mod chapter;
 mod ending;
 mod loss;
 mod own_network;
+mod page;
 mod protection;
 mod signature;
 mod story;

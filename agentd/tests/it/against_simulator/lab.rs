@@ -40,11 +40,16 @@ pub struct Lab {
 
 impl Lab {
     pub async fn start() -> Self {
+        Self::paced(Duration::from_millis(1)).await
+    }
+
+    /// A node whose tasks rest this long between steps.
+    pub async fn paced(pace: Duration) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let quick = Duration::from_millis(1);
         let sim = Sim::builder()
             .state_dir(dir.path().join("sim"))
-            .pace(quick)
+            .pace(pace)
             .login_delay(quick)
             .start()
             .await

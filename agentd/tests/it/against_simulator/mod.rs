@@ -10,4 +10,5 @@
 mod faults;
 mod lab;
 mod prune;
+mod renewal;
 mod sequence;

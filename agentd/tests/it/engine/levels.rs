@@ -84,6 +84,7 @@ impl Measured {
             handed: HandOverFolder::of(world.dir.path()),
             recipient: None,
             contact,
+            token_ages: Arc::new(Vec::new),
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(usage.run(stop.clone()));

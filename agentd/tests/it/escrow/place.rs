@@ -113,6 +113,8 @@ impl Place {
             clock: Arc::clone(&as_clock),
         };
         let task = StatusTask {
+            take_tokens: Arc::new(|| Box::pin(async { Ok(std::collections::BTreeMap::new()) })),
+            token_ages: Arc::new(Vec::new),
             reader,
             host: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
             own: holdfast_protocol::job::SeenHost {

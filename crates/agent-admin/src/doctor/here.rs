@@ -14,13 +14,13 @@ use jiff::{SignedDuration, Timestamp};
 use super::row::{Check, State};
 use super::tunnels;
 use crate::model::clock_trust::Synchrony;
+use crate::model::token_age::TokenAge;
 use crate::port::admin_socket::AgentStatus;
 use crate::port::hub::Contact;
+use crate::port::pve::Role;
 use crate::port::{admin_socket, ntp};
-use crate::settings::{Settings, TokenSettings};
+use crate::settings::Settings;
 
-/// `setup` replaces an older secret once its file is removed.
-const SECRET_AGE_MAX: SignedDuration = SignedDuration::from_hours(400 * 24);
 /// Disks and packages are read once an hour.
 const DISKS_AGE_MAX: SignedDuration = SignedDuration::from_hours(3);
 const UNITS: &str = "/usr/lib/systemd/system";
@@ -29,9 +29,8 @@ const WANTED: &str = "/etc/systemd/system";
 /// All of them.
 pub async fn checks(settings: &Settings, now: Timestamp) -> Vec<Check> {
     let mut checks = vec![clock(ntp::ask().await), pins(&settings.proxmox.pins)];
-    let tokens = &settings.proxmox.tokens;
-    checks
-        .extend([&tokens.observe, &tokens.operate, &tokens.allocate].map(|token| secret_on_disk(token, now)));
+    let (files, ages) = (settings.token_files(), settings.token_ages());
+    checks.extend(files.into_iter().map(|(role, file)| secret_on_disk(role, file, &ages, now)));
     checks.extend(units(Path::new(UNITS), Path::new(WANTED)));
     match admin_socket::ask(&settings.state.dir) {
         Ok(seen) => {
@@ -71,28 +70,32 @@ fn pins(pins: &PinSet) -> Check {
     )
 }
 
-fn secret_on_disk(token: &TokenSettings, now: Timestamp) -> Check {
-    let name = format!("secret of {}", token.id);
-    let made = std::fs::metadata(&token.secret_file).and_then(|meta| meta.modified());
-    match made.map(Timestamp::try_from) {
-        Ok(Ok(made)) => secret(name, &token.secret_file, now.duration_since(made)),
-        Ok(Err(error)) => {
-            Check::new(State::Failed, name, format!("the age of its file makes no sense: {error}"))
+fn secret_on_disk(role: Role, file: &Path, ages: &[TokenAge], now: Timestamp) -> Check {
+    match ages.iter().find(|age| age.role == role.text()) {
+        Some(age) => secret(age, now),
+        None => {
+            let why = std::fs::metadata(file)
+                .err()
+                .map_or_else(|| "its age makes no sense".to_owned(), |e| e.to_string());
+            Check::new(State::Failed, secret_name(role.text()), format!("{}: {why}", file.display()))
         }
-        Err(error) => Check::new(State::Failed, name, format!("{}: {error}", token.secret_file.display())),
     }
 }
 
-fn secret(name: String, file: &Path, age: SignedDuration) -> Check {
-    let said = format!("{} days old", age.as_hours() / 24);
-    if age <= SECRET_AGE_MAX {
-        return Check::new(State::Good, name, said);
+fn secret_name(role: &str) -> String {
+    format!("age of token {role}")
+}
+
+fn secret(age: &TokenAge, now: Timestamp) -> Check {
+    let said = format!("{} days old, renewed every {} days", age.days(now), age.renewed_after_days);
+    if age.late_since(now).is_none() {
+        return Check::new(State::Good, secret_name(&age.role), said);
     }
-    // `setup` makes a token anew when the file of its secret is missing.
-    let mend = vec![format!("rm {}", file.display())];
+    let mend = ["journalctl -u holdfast-proxmox-tokens -n 30", "systemctl start holdfast-proxmox-tokens"];
+    let detail = format!("{said}: it is late, and its log says why");
     Check {
-        mend,
-        ..Check::new(State::Failed, name, format!("{said}: remove its file and run `agentd setup` again"))
+        mend: mend.map(str::to_owned).to_vec(),
+        ..Check::new(State::Failed, secret_name(&age.role), detail)
     }
 }
 
@@ -104,6 +107,7 @@ fn units(units: &Path, wanted: &Path) -> Vec<Check> {
         ("holdfast-golden.socket", "sockets.target"),
         ("holdfast-hardware.timer", "timers.target"),
         ("holdfast-helper.socket", "sockets.target"),
+        ("holdfast-proxmox-tokens.timer", "timers.target"),
         ("holdfast-updates.timer", "timers.target"),
     ];
     let installed = ours.iter().filter(|(name, _)| units.join(name).exists());
@@ -295,10 +299,19 @@ mod tests {
     }
 
     #[test]
-    fn an_old_secret_is_to_be_made_anew() {
-        let of = |age| secret("s".to_owned(), Path::new("/s"), age);
-        assert_eq!(of(days(400)).state, State::Good);
-        assert_eq!((of(days(401)).state, of(days(401)).mend), (State::Failed, vec!["rm /s".to_owned()]));
+    fn a_token_that_is_not_renewed_in_time_is_a_fault() {
+        let now: Timestamp = "2026-11-22T00:00:00Z".parse().unwrap();
+        let of = |age: i64| {
+            let made_at = now - days(age);
+            secret(&TokenAge { role: "operate".to_owned(), made_at, renewed_after_days: 30 }, now)
+        };
+        assert_eq!(
+            (of(36).state, of(36).detail),
+            (State::Good, "36 days old, renewed every 30 days".to_owned())
+        );
+        assert_eq!((of(37).state, of(37).mend.len()), (State::Failed, 2));
+        let missing = secret_on_disk(Role::Observe, Path::new("/nowhere/observe"), &[], now);
+        assert!(missing.state == State::Failed && missing.detail.contains("No such file"), "{missing:?}");
     }
 
     #[test]

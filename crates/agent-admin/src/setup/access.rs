@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use zeroize::Zeroizing;
 
 use super::current::Read;
-use super::write::{Verb, Write};
+use super::write::{ApiCall, Verb, Write};
 
 /// A command or call waits at most this long. Proxmox itself gives up after 30 s.
 const WAIT_MAX: Duration = Duration::from_secs(45);
@@ -93,31 +93,38 @@ impl Way {
 
     /// Makes one change. The secret of a new token is returned, once.
     pub async fn write(&self, write: &Write) -> Result<Option<Secret>, WayError> {
-        let answer = match self {
+        let answer = self.change(&write.words(), &write.call()).await?;
+        match write {
+            Write::AddToken { .. } => secret_in(&answer, &write.line()).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Makes one change, which both ways are given for. Its answer may hold a secret.
+    pub async fn change(&self, words: &[String], call: &ApiCall) -> Result<Json, WayError> {
+        match self {
             Self::Commands => {
-                let output = Zeroizing::new(run(&write.words()).await?);
+                let output = Zeroizing::new(run(words).await?);
                 // Only the making of a token answers with anything.
-                serde_json::from_slice(&output).unwrap_or(Json::Null)
+                Ok(serde_json::from_slice(&output).unwrap_or(Json::Null))
             }
             Self::Api(api) => {
-                let call = write.call();
                 let method = match call.verb {
                     Verb::Post => reqwest::Method::POST,
                     Verb::Put => reqwest::Method::PUT,
                     Verb::Delete => reqwest::Method::DELETE,
                 };
-                api.send(method, &call.path, &call.params).await?
+                api.send(method, &call.path, &call.params).await
             }
-        };
-        match write {
-            Write::AddToken { .. } => {
-                let secret = answer.get("value").and_then(Json::as_str).filter(|text| !text.is_empty());
-                let secret = secret.ok_or_else(|| WayError::Answer { what: write.line() })?;
-                Ok(Some(Secret::new(secret.to_owned())))
-            }
-            _ => Ok(None),
         }
     }
+}
+
+/// The secret of a new token.
+pub fn secret_in(answer: &Json, what: &str) -> Result<Secret, WayError> {
+    let secret = answer.get("value").and_then(Json::as_str).filter(|text| !text.is_empty());
+    let secret = secret.ok_or_else(|| WayError::Answer { what: what.to_owned() })?;
+    Ok(Secret::new(secret.to_owned()))
 }
 
 /// Runs a command to its end. Its arguments never hold a secret.

@@ -53,11 +53,12 @@ impl Unit {
 }
 
 /// All of them.
-pub const ENABLED: [Unit; 6] = [
+pub const ENABLED: [Unit; 7] = [
     Unit { name: "holdfast-golden-publish.socket", target: "sockets.target", now: Now::Start },
     Unit { name: "holdfast-golden.socket", target: "sockets.target", now: Now::Start },
     Unit { name: "holdfast-hardware.timer", target: "timers.target", now: Now::Start },
     Unit { name: "holdfast-helper.socket", target: "sockets.target", now: Now::Start },
+    Unit { name: "holdfast-proxmox-tokens.timer", target: "timers.target", now: Now::Start },
     Unit { name: "holdfast-updates.timer", target: "timers.target", now: Now::Start },
     Unit { name: "agentd.service", target: "multi-user.target", now: Now::Later },
 ];

@@ -8,9 +8,9 @@
 //! One table (`privilege`) says which operation needs which privilege where; `doctor` reads the same. Deliberately
 //! absent: guests, storages, networks of guests: all of these must be there already.
 
-mod access;
+pub(crate) mod access;
 mod args;
-mod current;
+pub(crate) mod current;
 pub mod diff;
 mod helper;
 pub mod helper_policy;
@@ -31,6 +31,7 @@ pub mod write;
 use std::io::{BufRead, Read as _, Write as _};
 use std::path::Path;
 
+use holdfast_protocol::pin::PinSet;
 use holdfast_protocol::secret::Secret;
 use net::tls::Trust;
 use zeroize::Zeroizing;
@@ -142,8 +143,12 @@ fn runtime() -> Result<tokio::runtime::Runtime, SetupError> {
 
 fn way(arguments: &SetupArguments) -> Result<Way, SetupError> {
     let (Some(url), Some(file)) = (&arguments.api, &arguments.credential) else { return Ok(Way::Commands) };
-    let credential = read_credential(file)?;
-    Ok(Way::Api(Api::new(url, &Trust::Pins(arguments.pins()?), &credential)?))
+    way_by_api(url, file, arguments.pins()?)
+}
+
+/// The API, with the credential of a file.
+pub(crate) fn way_by_api(url: &str, credential: &Path, pins: PinSet) -> Result<Way, SetupError> {
+    Ok(Way::Api(Api::new(url, &Trust::Pins(pins), &read_credential(credential)?)?))
 }
 
 /// A ticket is some 400 bytes.
@@ -189,7 +194,8 @@ impl Todo {
     }
 }
 
-async fn look(way: &Way, user: &str) -> Result<CurrentSetup, SetupError> {
+/// Reads the present state.
+pub(crate) async fn look(way: &Way, user: &str) -> Result<CurrentSetup, SetupError> {
     let mut seen = CurrentSetup::default();
     for read in [Read::Version, Read::Pools, Read::Roles, Read::Users, Read::Acl] {
         seen.take(read, way.read(read, user).await?)?;

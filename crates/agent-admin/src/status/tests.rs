@@ -34,6 +34,9 @@ fn status() -> AgentStatus {
                     "problem": {"code": "PARKED", "message": "locked: run `pct unlock 10002`"}}],
             "waiting": [{"effect": "shrink rootfs of web", "reason": "data would be lost", "payload": "{}"}]
         },
+        "tokens": [
+            {"role": "observe", "made_at": "2026-11-09T12:00:00Z", "renewed_after_days": 30},
+            {"role": "operate", "made_at": "2026-10-01T12:00:00Z", "renewed_after_days": 30}],
         "growth": [
             {"unit": "GiB of disk", "used": 12, "limit": 4096}, {"unit": "new guests", "used": 1, "limit": 100}],
         "lanes": [

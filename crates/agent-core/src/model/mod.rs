@@ -38,6 +38,7 @@ pub mod silence;
 pub mod storage;
 pub mod tested_guest;
 pub mod tier_fault;
+pub mod token_age;
 pub mod token_reuse;
 pub mod tunnel;
 pub mod usage;

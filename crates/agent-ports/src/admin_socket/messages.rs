@@ -1,5 +1,7 @@
 //! Questions and answers of the admin socket.
 
+use std::collections::BTreeMap;
+
 use agent_slots::health::AgentHealth;
 use agent_slots::withdrawal::TrialWithdrawal;
 use holdfast_protocol::envelope::ErrorBody;
@@ -18,8 +20,10 @@ use crate::hub::Contact;
 use crate::model::observed::FactTimes;
 use crate::model::parked::ParkedEntry;
 use crate::model::records::VolumeId;
+use crate::model::token_age::TokenAge;
 use crate::model::view::{GrowthLine, HeavyView, LaneView};
 use crate::plan::recovery::RecoveryReport;
+use crate::pve::Role;
 use crate::store::token_holder::Thawed;
 
 /// The longest question: a reason of two thousand characters, and its frame.
@@ -71,6 +75,8 @@ pub enum Question {
     },
     /// The metrics of this host.
     Metrics,
+    /// Read the tokens for Proxmox anew, try those that changed, and use them.
+    TakeTokens,
     /// One named reading of the host.
     Diagnose {
         name: DiagnosticName,
@@ -124,6 +130,8 @@ pub enum Answer {
     RestoreTests(Box<GuestTests>),
     /// The metrics of this host, in Prometheus' text format.
     Metrics(String),
+    /// The tokens that are in use now, each by its role.
+    TokensInUse(BTreeMap<Role, String>),
     /// The text of a reading.
     Diagnosed(String),
     /// The operations that wait for a person.
@@ -287,4 +295,7 @@ pub struct AgentStatus {
     /// The growth of guests by documents in the last 24 hours, and its limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub growth: Vec<GrowthLine>,
+    /// How old the tokens for Proxmox are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tokens: Vec<TokenAge>,
 }

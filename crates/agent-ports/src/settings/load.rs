@@ -95,6 +95,7 @@ impl Settings {
             .or_else(|| self.brake.mistake())
             .or_else(|| self.hub_alarm.as_ref().and_then(HubAlarmSettings::mistake))
             .or_else(|| self.metrics.as_ref().and_then(MetricsSettings::mistake))
+            .or_else(|| self.token_renewal.mistake())
             .or_else(|| tunnels::mistake(&self.tunnel))
             .or_else(|| self.scratch_mistake())
             .or_else(|| self.counterpart_mistake())

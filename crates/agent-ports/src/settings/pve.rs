@@ -6,7 +6,7 @@ use net::tls::Trust;
 
 use super::secret_file::SecretFileError;
 use super::{Settings, TokenSettings};
-use crate::pve::{ApiToken, PveSettings, Role};
+use crate::pve::{PveSettings, Role};
 
 /// The settings of the Proxmox client, read from the settings and the files that they name.
 ///
@@ -14,7 +14,7 @@ use crate::pve::{ApiToken, PveSettings, Role};
 /// When a secret cannot be read.
 pub fn pve_settings(settings: &Settings) -> Result<PveSettings, SecretFileError> {
     let proxmox = &settings.proxmox;
-    let token = |token: &TokenSettings| Ok(ApiToken { id: token.id.clone(), secret: token.read_secret()? });
+    let token = |token: &TokenSettings| token.read_token();
     let mut tokens = BTreeMap::from([
         (Role::Observe, token(&proxmox.tokens.observe)?),
         (Role::Operate, token(&proxmox.tokens.operate)?),

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use holdfast_protocol::secret::Secret;
 use zeroize::Zeroizing;
 
+use crate::pve::ApiToken;
+use crate::pve::tokens::RENEWAL_SUFFIX;
+
 /// A secret is at most 4 KiB.
 const SECRET_BYTES_MAX: u64 = 4 * 1024;
 
@@ -67,9 +70,37 @@ pub fn read_from(file: std::fs::File, path: &Path) -> Result<Secret, SecretFileE
     Ok(Secret::new(line.to_owned()))
 }
 
+/// The token in a file's line: the secret of the token that the settings name, or `ID=SECRET` of the one that stands in
+/// while that is made anew.
+///
+/// # Errors
+/// [`SecretFileError::Form`] for any other token.
+pub fn token(id: &str, line: &Secret, path: &Path) -> Result<ApiToken, SecretFileError> {
+    let Some((named, secret)) = line.expose().split_once('=') else {
+        return Ok(ApiToken { id: id.to_owned(), secret: line.clone() });
+    };
+    if named != format!("{id}{RENEWAL_SUFFIX}") || secret.is_empty() {
+        return Err(SecretFileError::Form { path: path.to_owned() });
+    }
+    Ok(ApiToken { id: named.to_owned(), secret: Secret::new(secret.to_owned()) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_may_name_the_token_that_stands_in_and_no_other() {
+        let of = |line: &str| token("hf@pve!observe", &Secret::new(line.to_owned()), Path::new("f"));
+        assert_eq!(of("abc-123").unwrap().id, "hf@pve!observe");
+        let renewed = of("hf@pve!observe-renewal=abc-123").unwrap();
+        assert_eq!((renewed.id.as_str(), renewed.secret.expose()), ("hf@pve!observe-renewal", "abc-123"));
+        for bad in
+            ["hf@pve!operate-renewal=abc", "root@pam!x=abc", "hf@pve!observe=abc", "hf@pve!observe-renewal="]
+        {
+            assert!(matches!(of(bad), Err(SecretFileError::Form { .. })), "{bad}");
+        }
+    }
 
     fn file(content: &str, mode: u32) -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();

@@ -70,6 +70,24 @@ pub(super) async fn page(url: Url, policy: EgressPolicy) -> Result<HttpAnswer, D
     sent.map_err(|_| DeliveryError::Timeout { within: HTTP_WAIT })?
 }
 
+/// Posts a document as it is. Nothing signs it.
+pub(super) async fn post(
+    url: &SecretUrl,
+    id: &OutboxId,
+    body: Vec<u8>,
+    policy: EgressPolicy,
+) -> Result<(), DeliveryError> {
+    let request = HttpRequest { method: Method::Post, url: url.clone(), headers: Vec::new(), body }
+        .with("idempotency-key", id.as_str());
+    let sent = tokio::time::timeout(HTTP_WAIT, send(&request, None, policy)).await;
+    let answer = sent.map_err(|_| DeliveryError::Timeout { within: HTTP_WAIT })??;
+    if (200..300).contains(&answer.status) {
+        return Ok(());
+    }
+    let said = quote(&String::from_utf8_lossy(&answer.body), secrets(&request));
+    Err(DeliveryError::Unavailable { status: answer.status, said })
+}
+
 /// Sends a ping.
 pub(super) async fn ping(ping: &Ping, url: &SecretUrl, policy: EgressPolicy) -> Result<(), DeliveryError> {
     let request = ping.request(url);

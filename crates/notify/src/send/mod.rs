@@ -74,6 +74,14 @@ impl Sender {
         http::page(url, self.policy).await
     }
 
+    /// Posts a document as it is to an address that has no key of its own. A repeat has the same `id`.
+    ///
+    /// # Errors
+    /// [`DeliveryError`], also where the receiver did not take it.
+    pub async fn post(&self, url: &SecretUrl, id: &OutboxId, body: Vec<u8>) -> Result<(), DeliveryError> {
+        http::post(url, id, body, self.policy).await
+    }
+
     /// Delivers one message. `now` is the time that signatures and mails carry.
     ///
     /// # Errors

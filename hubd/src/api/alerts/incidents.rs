@@ -37,7 +37,7 @@ const LOG_LINES: u32 = 100;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct IncidentQuery {
+pub(in crate::api) struct IncidentQuery {
     limit: Option<u32>,
     cursor: Option<String>,
     #[serde(default)]
@@ -58,7 +58,7 @@ async fn scope(hub: &Hub, host: &str) -> Result<Scope, ApiError> {
     Ok(Scope::Host(detail.ok_or_else(|| ApiError::not_found("host"))?.host.id))
 }
 
-pub(super) async fn list(
+pub(in crate::api) async fn list(
     State(hub): State<Arc<Hub>>,
     operator: Operator,
     CheckedQuery(query): CheckedQuery<IncidentQuery>,
@@ -105,7 +105,7 @@ pub(in crate::api) async fn firing(
     list(hub, operator, CheckedQuery(query)).await
 }
 
-pub(super) async fn show(
+pub(in crate::api) async fn show(
     State(hub): State<Arc<Hub>>,
     operator: Operator,
     Path(id): Path<String>,
@@ -163,7 +163,7 @@ const fn sent(sent: Sent) -> LastSent {
     }
 }
 
-pub(super) async fn acknowledge(
+pub(in crate::api) async fn acknowledge(
     State(hub): State<Arc<Hub>>,
     Path(id): Path<String>,
     head: Head,
@@ -176,7 +176,7 @@ pub(super) async fn acknowledge(
     change(&hub, &id, head, &bytes, Acknowledgement::Given { until }).await
 }
 
-pub(super) async fn unacknowledge(
+pub(in crate::api) async fn unacknowledge(
     State(hub): State<Arc<Hub>>,
     Path(id): Path<String>,
     head: Head,

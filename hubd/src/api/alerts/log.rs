@@ -22,14 +22,14 @@ use crate::store::{LogFilter, PAGE_MAX};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LogQuery {
+pub(in crate::api) struct LogQuery {
     limit: Option<u32>,
     cursor: Option<String>,
     host: Option<HostId>,
     alert: Option<String>,
 }
 
-pub(super) async fn list(
+pub(in crate::api) async fn list(
     State(hub): State<Arc<Hub>>,
     operator: Operator,
     CheckedQuery(query): CheckedQuery<LogQuery>,

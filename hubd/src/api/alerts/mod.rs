@@ -11,13 +11,13 @@
 //! | [`view`], [`sentence`] | the engine's types as wire types and as sentences |
 
 mod explain;
-mod incidents;
-mod log;
+pub(super) mod incidents;
+pub(super) mod log;
 mod maintenance;
-mod receivers;
+pub(super) mod receivers;
 mod sentence;
 mod settings_files;
-mod silences;
+pub(super) mod silences;
 mod view;
 
 use std::sync::Arc;

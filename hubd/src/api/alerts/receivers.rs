@@ -39,7 +39,7 @@ pub struct ConfiguredReceivers {
 }
 
 /// All at once: settings have few.
-pub(super) async fn list(
+pub(in crate::api) async fn list(
     State(hub): State<Arc<Hub>>,
     _: Operator,
 ) -> Result<Answer<Page<ReceiverView>>, ApiError> {
@@ -65,7 +65,7 @@ pub(super) async fn list(
     Ok(Answer(StatusCode::OK, Page { items, next: None }))
 }
 
-pub(super) async fn test(
+pub(in crate::api) async fn test(
     State(hub): State<Arc<Hub>>,
     Path(name): Path<String>,
     head: Head,
@@ -89,7 +89,7 @@ fn known(hub: &Hub, name: &str) -> Option<ReceiverName> {
         .map(|receiver| receiver.name.clone())
 }
 
-pub(super) async fn deliveries(
+pub(in crate::api) async fn deliveries(
     State(hub): State<Arc<Hub>>,
     _: Operator,
     CheckedQuery(query): CheckedQuery<PageQuery>,

@@ -7,6 +7,7 @@ use alerts::silence::SilenceId;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::alert::{SilenceNumber, SilenceRequest, SilenceView};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
@@ -20,19 +21,20 @@ use crate::api::hosts::EMPTY_BODY_MAX;
 use crate::api::mutation::Head;
 use crate::api::problem::ApiError;
 use crate::api::{Hub, body};
-use crate::store::{AlertName, NewSilence};
+use crate::domain::host::HostRef;
+use crate::store::{AlertName, NewSilence, ObjectRef};
 
 /// All at once: there are at most [`crate::store::SILENCES_MAX`].
-pub(super) async fn list(
+pub(in crate::api) async fn list(
     State(hub): State<Arc<Hub>>,
-    _: Operator,
+    operator: Operator,
 ) -> Result<Answer<Page<SilenceView>>, ApiError> {
-    let silences = hub.store.silences(hub.clock.now()).await?;
+    let silences = hub.store.silences_within(operator.scope(), hub.clock.now()).await?;
     let items = silences.into_iter().map(view::silence).collect::<Result<_, _>>()?;
     Ok(Answer(StatusCode::OK, Page { items, next: None }))
 }
 
-pub(super) async fn add(
+pub(in crate::api) async fn add(
     State(hub): State<Arc<Hub>>,
     head: Head,
     body: Body,
@@ -41,7 +43,10 @@ pub(super) async fn add(
     let request: SilenceRequest = json::parse("the silence", &bytes, BODY_MAX)?;
     check_end(request.until, hub.clock.now())?;
     let new = new_silence(request)?;
-    check_names(&hub, &new).await?;
+    match head.operator().scope() {
+        AccessScope::Everything {} => check_names(&hub, &new).await?,
+        scope => check_scope(&hub, &scope, &new).await?,
+    }
     let silence = hub.store.add_silence(head.by(&hub, &bytes)?, new).await?;
     Ok(Answer(StatusCode::CREATED, view::silence(silence)?))
 }
@@ -55,6 +60,36 @@ fn new_silence(request: SilenceRequest) -> Result<NewSilence, ApiError> {
     };
     let matchers = matchers.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
     Ok(NewSilence { matchers, until, comment })
+}
+
+/// Refuses a silence that could mute alerts beyond a scope: all its matchers must hold, so one is enough that names a host
+/// of the scope, or its customer. Other names are not looked up, since the answer would tell of what lies outside.
+async fn check_scope(hub: &Hub, scope: &AccessScope, new: &NewSilence) -> Result<(), ApiError> {
+    for (label, value) in new.matchers.iter().filter_map(Matcher::required) {
+        let is_inside = match (scope, label) {
+            (AccessScope::Everything {}, _) => true,
+            (AccessScope::Customer { customer }, Label::Customer) => customer.as_str() == value,
+            (AccessScope::Hosts { .. }, Label::Host) => match value.parse() {
+                Ok(name) => {
+                    let host = ObjectRef::Host(HostRef::Name(name));
+                    hub.store.object_facts(host).await?.is_some_and(|facts| scope.holds(&facts))
+                }
+                Err(_) => false,
+            },
+            (AccessScope::Hosts { .. } | AccessScope::Customer { .. }, _) => false,
+        };
+        if is_inside {
+            return Ok(());
+        }
+    }
+    let needed = match scope {
+        AccessScope::Customer { customer } => format!("customer={customer}"),
+        AccessScope::Everything {} | AccessScope::Hosts { .. } => {
+            "host=NAME with one of your hosts (`holdfast host list`)".to_owned()
+        }
+    };
+    let says = format!("your scope is {scope}, and nothing was silenced: add the matcher {needed}");
+    Err(ApiError::new(ErrorCode::Forbidden, says))
 }
 
 /// Refuses a silence of a host, guest or customer that the hub does not know: it would mute nothing, and its operator
@@ -81,7 +116,7 @@ async fn check_names(hub: &Hub, new: &NewSilence) -> Result<(), ApiError> {
     Err(ApiError::new(ErrorCode::Range, message))
 }
 
-pub(super) async fn end(
+pub(in crate::api) async fn end(
     State(hub): State<Arc<Hub>>,
     Path(id): Path<String>,
     head: Head,

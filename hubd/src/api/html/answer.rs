@@ -29,11 +29,52 @@ pub(super) fn page(status: StatusCode, html: Result<String, RenderError>) -> Res
 
 /// Sends the browser to another page, by GET.
 pub(super) fn to(path: &'static str) -> Response {
-    let location = [
-        (header::LOCATION, HeaderValue::from_static(path)),
+    to_page(path)
+}
+
+/// Sends the browser to another site, by GET.
+pub(super) fn to_elsewhere(url: &url::Url) -> Response {
+    let Ok(location) = HeaderValue::from_str(url.as_str()) else {
+        return ApiError::internal("an address that is no header").into_response();
+    };
+    let headers = [
+        (header::LOCATION, location),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     ];
-    as_it_is((StatusCode::SEE_OTHER, location))
+    as_it_is((StatusCode::SEE_OTHER, headers))
+}
+
+/// The same, to a page whose path has a name in it.
+pub(super) fn to_page(path: &str) -> Response {
+    match HeaderValue::from_str(path) {
+        Ok(path) => {
+            let headers =
+                [(header::LOCATION, path), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+            as_it_is((StatusCode::SEE_OTHER, headers))
+        }
+        Err(_) => to("/"),
+    }
+}
+
+/// A file of ours to be saved.
+pub(super) fn file(name: &'static str, text: String) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (header::CONTENT_DISPOSITION, HeaderValue::from_static(name)),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    ];
+    as_it_is((StatusCode::OK, headers, text))
+}
+
+/// The same to an address that depends on what was done.
+pub(super) fn to_address(path: &str) -> Result<Response, ApiError> {
+    let location = HeaderValue::from_str(path);
+    let location = location.map_err(|error| ApiError::internal(format!("{path} is no address: {error}")))?;
+    let headers =
+        [(header::LOCATION, location), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    Ok(as_it_is((StatusCode::SEE_OTHER, headers)))
 }
 
 pub(super) fn status(code: ErrorCode) -> StatusCode {

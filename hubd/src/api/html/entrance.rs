@@ -1,25 +1,27 @@
-//! Sign-in and sign-out by forms.
+//! Sign-in and sign-out by forms, and by a provider.
 
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use holdfast_protocol::code::ErrorCode;
 use hub_page::frame::Section;
-use hub_page::sign_in as page_of_sign_in;
+use hub_page::sign_in::{self as page_of_sign_in, SignInWays};
 use net::server::Ids;
 
-use super::answer::{page, problem, status, to};
+use super::answer::{page, problem, status, to, to_elsewhere};
 use super::form::Fields;
 use super::person::{checked, stranger};
 use crate::api::Hub;
 use crate::api::auth::From as Visitor;
 use crate::api::problem::ApiError;
-use crate::api::sign_in;
+use crate::api::sign_in::{self, oidc};
 
 pub(super) async fn form(State(hub): State<Arc<Hub>>) -> Response {
-    page(StatusCode::OK, page_of_sign_in::render(&stranger(&hub, Section::Other), None))
+    shown(&hub, StatusCode::OK, None)
 }
 
 pub(super) async fn sign_in(
@@ -56,10 +58,61 @@ fn entered(hub: &Hub, signed_in: Result<Response, ApiError>) -> Response {
         Ok(answer) => with_cookies(to("/"), &answer),
         Err(error) => {
             let (code, message) = error.shown();
-            let frame = stranger(hub, Section::Other);
-            page(status(code), page_of_sign_in::render(&frame, Some(&message)))
+            shown(hub, status(code), Some(&message))
         }
     }
+}
+
+/// The form, and why the last attempt failed.
+fn shown(hub: &Hub, code: StatusCode, problem: Option<&str>) -> Response {
+    let ways = SignInWays { provider: hub.sign_in.provider_name(), problem };
+    page(code, page_of_sign_in::render(&stranger(hub, Section::Other), &ways))
+}
+
+/// Sends the browser to the provider.
+pub(super) async fn to_provider(
+    State(hub): State<Arc<Hub>>,
+    Visitor(from): Visitor,
+    ids: Ids,
+    headers: HeaderMap,
+) -> Response {
+    match oidc::begin(&hub, (from, ids.correlation), &headers).await {
+        Ok((url, cookie)) => with_cookie(to_elsewhere(&url), cookie),
+        Err(error) => entered(&hub, Err(error)),
+    }
+}
+
+/// Takes the browser in that comes back. A page of ours leads on: a request that the provider's site caused would come
+/// without the session's cookie.
+pub(super) async fn from_provider(
+    State(hub): State<Arc<Hub>>,
+    Visitor(from): Visitor,
+    ids: Ids,
+    headers: HeaderMap,
+    returned: Result<Query<oidc::CallbackQuery>, QueryRejection>,
+) -> Response {
+    let finished = async {
+        let Query(returned) = returned.map_err(|_| {
+            ApiError::new(ErrorCode::Range, "the provider's answer cannot be read, and nobody was signed in")
+        })?;
+        oidc::finish(State(Arc::clone(&hub)), (from, ids.correlation), headers, returned).await
+    };
+    let answer = match finished.await {
+        Ok(answer) => {
+            let frame = stranger(&hub, Section::Other);
+            with_cookies(page(StatusCode::OK, page_of_sign_in::entered(&frame)), &answer)
+        }
+        Err(error) => entered(&hub, Err(error)),
+    };
+    match oidc::ended() {
+        Ok(cookie) => with_cookie(answer, cookie),
+        Err(error) => problem(&stranger(&hub, Section::Other), error),
+    }
+}
+
+fn with_cookie(mut page: Response, (name, value): (HeaderName, HeaderValue)) -> Response {
+    page.headers_mut().append(name, value);
+    page
 }
 
 /// What the call of `/v1` set is set by the page.

@@ -18,7 +18,12 @@ pub(super) struct Fields(Vec<(String, Zeroizing<String>)>);
 impl Fields {
     /// Reads a body of `application/x-www-form-urlencoded`.
     pub(super) async fn read(body: Body) -> Result<Self, ApiError> {
-        let bytes = body::read("the form", body, FORM_MAX).await?;
+        Self::read_up_to(body, FORM_MAX).await
+    }
+
+    /// The same for a form with longer fields.
+    pub(super) async fn read_up_to(body: Body, max: usize) -> Result<Self, ApiError> {
+        let bytes = body::read("the form", body, max).await?;
         let pairs = url::form_urlencoded::parse(&bytes);
         let fields = pairs.map(|(name, value)| (name.into_owned(), Zeroizing::new(value.into_owned())));
         let fields = Self(fields.collect());
@@ -42,6 +47,11 @@ impl Fields {
             ApiError::new(ErrorCode::Missing, format!("the field {name} is empty, and nothing was changed"))
         };
         self.optional(name).ok_or_else(missing)
+    }
+
+    /// All fields by name.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// The named fields that have a value, as the body that the call of `/v1` would have had. Who reads it wipes it.

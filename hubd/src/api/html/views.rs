@@ -1,28 +1,31 @@
-//! Pages of facts: start, hosts, guests, events.
+//! Pages of facts: start, hosts, guests.
 
 use std::sync::Arc;
 
 use axum::extract::{Path, RawQuery, State};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::filter::FilterError;
 use holdfast_protocol::operator::{
-    EnrollmentRequestState, EnrollmentRequestView, GuestOnHost, HostState, Page,
+    EnrollmentRequestState, EnrollmentRequestView, GuestOnHost, HostState, HostView, Page, Role,
 };
+use hub_page::chart::ChartSpan;
+use hub_page::first_start::FirstStart;
 use hub_page::frame::{Frame, Section};
 use hub_page::{
-    events as events_page, guest as guest_page, guests as guests_page, host as host_page,
-    hosts as hosts_page, start as start_page,
+    guest as guest_page, guests as guests_page, host as host_page, hosts as hosts_page, start as start_page,
 };
 use net::server::Answer;
 
 use super::answer::{self, page, problem};
+use super::details;
 use super::person::Person;
-use crate::api::authorize::may_list;
+use super::sheets::own;
+use crate::api::authorize::{may_call, may_list};
 use crate::api::page::CheckedQuery;
 use crate::api::problem::ApiError;
-use crate::api::{Hub, alerts, events as events_call, guests as guests_call, hosts as hosts_call};
+use crate::api::{Hub, alerts, guests as guests_call, hosts as hosts_call};
 use crate::store::PAGE_MAX;
 
 /// Guests on a page: as many as a person scrolls through.
@@ -72,6 +75,9 @@ fn list<T>(answer: Result<Answer<Page<T>>, ApiError>) -> (StatusCode, Page<T>, O
 
 pub(super) async fn start(State(hub): State<Arc<Hub>>, person: Person) -> Response {
     let frame = person.frame(&hub, Section::Start);
+    if person.operator.grant.role() == Role::Customer {
+        return own::start(&hub, &person, &frame).await;
+    }
     match start_of(&hub, &person, &frame).await {
         Ok(response) => response,
         Err(error) => problem(&frame, error),
@@ -95,7 +101,9 @@ async fn start_of(hub: &Arc<Hub>, person: &Person, frame: &Frame) -> Result<Resp
     } else {
         None
     };
+    let first = first_start(hub, person, hosts.as_ref(), requests.as_ref()).await?;
     let shown = start_page::Start {
+        first: first.as_ref(),
         incidents: &incidents.items,
         requests: requests.as_deref(),
         fleet: hosts
@@ -103,6 +111,22 @@ async fn start_of(hub: &Arc<Hub>, person: &Person, frame: &Frame) -> Result<Resp
             .map(|hosts| start_page::Fleet { hosts: &hosts.items, has_more: hosts.next.is_some() }),
     };
     Ok(page(StatusCode::OK, start_page::render(frame, &shown)))
+}
+
+/// The first steps of a hub that has nothing yet, for who may take them.
+async fn first_start(
+    hub: &Hub,
+    person: &Person,
+    hosts: Option<&Page<HostView>>,
+    requests: Option<&Vec<EnrollmentRequestView>>,
+) -> Result<Option<FirstStart>, ApiError> {
+    let (Some(hosts), Some(requests)) = (hosts, requests) else { return Ok(None) };
+    let may = may_call(&person.operator, &Method::POST, "/v1/invites");
+    if FirstStart::is_done(&hosts.items) || !may {
+        return Ok(None);
+    }
+    let credentials = hub.store.credentials(person.operator.principal.name().clone()).await?;
+    Ok(credentials.and_then(|own| FirstStart::of(&own.state, &hosts.items, requests.len())))
 }
 
 /// Requests for enrollment that nobody decided, the oldest first, a page of them at most.
@@ -168,25 +192,75 @@ pub(super) async fn guests(
     page(status, guests_page::render(&frame, &shown))
 }
 
-pub(super) async fn host(State(hub): State<Arc<Hub>>, person: Person, Path(host): Path<String>) -> Response {
+pub(super) async fn host(
+    State(hub): State<Arc<Hub>>,
+    person: Person,
+    Path(host): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
     let frame = person.frame(&hub, Section::Hosts);
-    match hosts_call::show(State(Arc::clone(&hub)), person.operator, Path(host)).await {
-        Ok(Answer(status, detail)) => page(status, host_page::render(&frame, &detail)),
+    match host_of(&hub, &person, &frame, host, query.as_deref()).await {
+        Ok(response) => response,
         Err(error) => problem(&frame, error),
     }
+}
+
+async fn host_of(
+    hub: &Arc<Hub>,
+    person: &Person,
+    frame: &Frame,
+    host: String,
+    query: Option<&str>,
+) -> Result<Response, ApiError> {
+    let call = hosts_call::show(State(Arc::clone(hub)), person.operator.clone(), Path(host.clone()));
+    let Answer(status, detail) = call.await?;
+    let span = details::span(query);
+    let usage = details::usage(hub, person, &host, None, span.series()).await?;
+    let hourly = details::usage(hub, person, &host, None, ChartSpan::Month.series()).await?;
+    let orders = details::orders(hub, person, &host, None).await?;
+    let shown = host_page::Host {
+        detail: &detail,
+        usage: usage.as_ref().map(|usage| (span, usage)),
+        hourly: hourly.as_ref(),
+        orders: &orders,
+        once: &details::once(),
+    };
+    Ok(page(status, host_page::render(frame, &shown)))
 }
 
 pub(super) async fn guest(
     State(hub): State<Arc<Hub>>,
     person: Person,
     Path((host, guest)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
 ) -> Response {
     let frame = person.frame(&hub, Section::Guests);
-    let found = one_guest(&hub, &person, &host, &guest).await;
-    match found {
-        Ok(one) => page(StatusCode::OK, guest_page::render(&frame, &one)),
+    match guest_of(&hub, &person, &frame, (&host, &guest), query.as_deref()).await {
+        Ok(response) => response,
         Err(error) => problem(&frame, error),
     }
+}
+
+async fn guest_of(
+    hub: &Arc<Hub>,
+    person: &Person,
+    frame: &Frame,
+    (host, guest): (&str, &str),
+    query: Option<&str>,
+) -> Result<Response, ApiError> {
+    let one = one_guest(hub, person, host, guest).await?;
+    let span = details::span(query);
+    let usage = details::usage(hub, person, host, Some(guest), span.series()).await?;
+    let audit = details::audit(hub, person, host, guest).await?;
+    let shown = guest_page::Guest {
+        one: &one,
+        usage: usage.as_ref().map(|usage| (span, usage)),
+        audit: audit.as_ref(),
+        orders: &details::orders(hub, person, host, one.guest.uid).await?,
+        once: &details::once(),
+        certificate: details::certificate(hub, person, host, guest).await?,
+    };
+    Ok(page(StatusCode::OK, guest_page::render(frame, &shown)))
 }
 
 /// The guest among those of its host that the person may see.
@@ -209,22 +283,5 @@ async fn one_guest(
             Some(next) => cursor = Some(next),
             None => return Err(ApiError::not_found("guest")),
         }
-    }
-}
-
-pub(super) async fn events(
-    State(hub): State<Arc<Hub>>,
-    person: Person,
-    RawQuery(query): RawQuery,
-) -> Response {
-    let frame = person.frame(&hub, Section::Events);
-    let ListQuery { cursor, .. } = ListQuery::of(query.as_deref());
-    let query = events_call::EventQuery { cursor, ..Default::default() };
-    match events_call::list(State(Arc::clone(&hub)), person.operator, CheckedQuery(query)).await {
-        Ok(Answer(status, found)) => {
-            let shown = events_page::Events { events: &found.items, next: found.next.as_deref() };
-            page(status, events_page::render(&frame, &shown))
-        }
-        Err(error) => problem(&frame, error),
     }
 }

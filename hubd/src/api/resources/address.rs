@@ -13,7 +13,8 @@ use crate::api::problem::ApiError;
 use crate::domain::host::HostRef;
 
 /// A part, or all of one kind.
-pub(super) struct Address {
+#[derive(Clone)]
+pub(in crate::api) struct Address {
     pub host: HostRef,
     pub kind: PartKind,
     /// The guest whose volumes are meant.
@@ -22,12 +23,17 @@ pub(super) struct Address {
 }
 
 impl Address {
+    /// All parts of a kind of a host; of volumes it names none.
+    pub(in crate::api) const fn all(host: HostRef, kind: PartKind) -> Self {
+        Self { host, kind, within: None, part: None }
+    }
+
     /// The one part of a path that names one.
-    pub(super) fn part(&self) -> Result<&DocumentPart, ApiError> {
+    pub(in crate::api) fn part(&self) -> Result<&DocumentPart, ApiError> {
         self.part.as_ref().ok_or_else(|| self.missing())
     }
 
-    pub(super) fn missing(&self) -> ApiError {
+    pub(in crate::api) fn missing(&self) -> ApiError {
         missing(self.kind)
     }
 }
@@ -64,8 +70,12 @@ impl FromRequestParts<Arc<Hub>> for Address {
     }
 }
 
+/// What a page does with a part, at the end of its path.
+const PAGES: [&str; 3] = ["new", "edit", "delete"];
+
 fn kind(path: &str) -> PartKind {
-    match path.split('/').rfind(|segment| !segment.starts_with('{')) {
+    let is_kind = |segment: &&str| !segment.starts_with('{') && !PAGES.contains(segment);
+    match path.split('/').rfind(is_kind) {
         Some("volumes") => PartKind::Volume,
         Some("storage-targets") => PartKind::StorageTarget,
         Some("policies") => PartKind::Policy,

@@ -39,7 +39,8 @@ struct NextDocument {
 }
 
 /// A change that was made, with the `ETag` of its document, or what it would do.
-type ChangeResult = (Option<[(HeaderName, HeaderValue); 1]>, Answer<ChangeAnswer<PartChanged>>);
+pub(in crate::api) type ChangeResult =
+    (Option<[(HeaderName, HeaderValue); 1]>, Answer<ChangeAnswer<PartChanged>>);
 
 /// What a change needs but its content.
 struct Request {
@@ -49,7 +50,7 @@ struct Request {
     mode: Mode,
 }
 
-pub(super) async fn create(
+pub(in crate::api) async fn create(
     State(hub): State<Arc<Hub>>,
     head: Head,
     address: Address,
@@ -87,7 +88,7 @@ fn with_uid(value: Value) -> Value {
     }
 }
 
-pub(super) async fn put(
+pub(in crate::api) async fn put(
     State(hub): State<Arc<Hub>>,
     head: Head,
     address: Address,
@@ -143,13 +144,19 @@ fn replaced(
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DeleteQuery {
+pub(in crate::api) struct DeleteQuery {
     reason: Option<Reason>,
     on_host: Option<OnHost>,
     dry_run: Option<bool>,
 }
 
-pub(super) async fn delete(
+impl DeleteQuery {
+    pub(in crate::api) fn of(reason: Reason, on_host: OnHost, mode: Mode) -> Self {
+        Self { reason: Some(reason), on_host: Some(on_host), dry_run: Some(mode == Mode::DryRun) }
+    }
+}
+
+pub(in crate::api) async fn delete(
     State(hub): State<Arc<Hub>>,
     head: Head,
     address: Address,

@@ -4,9 +4,9 @@
 //! serves every kind of part; `address` says which one a path names. A change is the change of the whole document
 //! (`document_change`). Deliberately absent: networks, since a guest's network has no name of its own.
 
-mod address;
+pub(super) mod address;
 mod change;
-mod read;
+pub(super) mod read;
 
 use std::sync::Arc;
 
@@ -14,6 +14,9 @@ use axum::Router;
 use axum::routing::{MethodRouter, get};
 
 use super::Hub;
+
+pub(super) use self::address::Address;
+pub(super) use self::change::{DeleteQuery, create, delete, put};
 
 fn all() -> MethodRouter<Arc<Hub>> {
     get(read::list).post(change::create)

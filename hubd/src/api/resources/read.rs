@@ -62,9 +62,24 @@ pub(super) async fn show(
     _: Operator,
     address: Address,
 ) -> Result<impl IntoResponse, ApiError> {
-    let host = HostDocument::read(&hub, &address.host).await?;
-    let found = view(address.part()?, host.situation(&hub)).ok_or_else(|| address.missing())?;
-    Ok((etag(host.generation()), Answer(StatusCode::OK, found)))
+    let (generation, found) = one(&hub, &address).await?;
+    Ok((etag(generation), Answer(StatusCode::OK, found)))
+}
+
+/// The part, and the newest version of the document.
+pub(in crate::api) async fn one(hub: &Hub, address: &Address) -> Result<(Generation, PartView), ApiError> {
+    let host = HostDocument::read(hub, &address.host).await?;
+    let found = view(address.part()?, host.situation(hub)).ok_or_else(|| address.missing())?;
+    Ok((host.generation(), found))
+}
+
+/// Every part of a kind by name, for a page.
+pub(in crate::api) async fn all(hub: &Hub, address: &Address) -> Result<Vec<PartView>, ApiError> {
+    let host = HostDocument::read(hub, &address.host).await?;
+    let mut places = places(address, &host)?;
+    places.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let situation = host.situation(hub);
+    Ok(places.iter().filter_map(|(_, part)| view(part, situation)).collect())
 }
 
 #[derive(Debug, Deserialize)]

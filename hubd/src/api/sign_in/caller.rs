@@ -33,19 +33,24 @@ impl Caller {
 
     /// Checks what a form sent back.
     pub(in crate::api) fn check(&self, hub: &Hub, given: &str) -> Result<(), ApiError> {
-        if hub.authority.is_csrf(self.token, given.as_bytes()) {
-            return Ok(());
-        }
-        Err(ApiError::new(
-            ErrorCode::Forbidden,
-            "the form is not of this session, and nothing was changed: load the page again",
-        ))
+        check_form(hub, self.token, given)
     }
 
     /// As its own browser sees it.
     pub(super) fn opened(&self, hub: &Hub) -> SessionOpened {
         opened(hub, self.record.clone(), self.token)
     }
+}
+
+/// Checks what a form of a session sent back.
+pub(in crate::api) fn check_form(hub: &Hub, token: TokenHash, given: &str) -> Result<(), ApiError> {
+    if hub.authority.is_csrf(token, given.as_bytes()) {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        ErrorCode::Forbidden,
+        "the form is not of this session, and nothing was changed: load the page again",
+    ))
 }
 
 /// A session as its own browser sees it.

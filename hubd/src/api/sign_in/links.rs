@@ -32,7 +32,7 @@ pub(super) fn url(public_url: &str, token: &Secret) -> Secret {
     Secret::new(format!("{public_url}/sign-in#{}", token.expose()))
 }
 
-pub(super) async fn make(
+pub(in crate::api) async fn make(
     State(hub): State<Arc<Hub>>,
     Path(name): Path<String>,
     head: Head,

@@ -6,7 +6,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::id::CorrelationId;
+use holdfast_protocol::id::{CorrelationId, OperatorName};
+use holdfast_protocol::oidc::LinkOrigin;
 use holdfast_protocol::sign_in::{Password, PasswordChange, SessionKind, SignInState};
 use net::admission::Origin;
 use net::server::{Answer, Ids};
@@ -30,6 +31,7 @@ pub(in crate::api) async fn set(
 ) -> Result<Answer<SignInState>, ApiError> {
     let change: PasswordChange = body::parse_secret("the password", body, SIGN_IN_BODY_MAX).await?;
     let name = &caller.record.owner.name;
+    check_origin(&hub, name).await?;
     let checked = check_own(&hub, &caller, (from, ids.correlation), change.current).await?;
     password::check(&change.password, name)
         .map_err(|error| ApiError::new(ErrorCode::Range, error.to_string()))?;
@@ -43,6 +45,17 @@ pub(in crate::api) async fn set(
     hub.store.set_password(NewPassword { by, hash, checked, keep: Some(caller.token) }).await?;
     let state = hub.store.credentials(name.clone()).await?.map(|credentials| credentials.state);
     Ok(Answer(StatusCode::OK, state.ok_or(SignInError::Refused)?))
+}
+
+/// Whom a group of the provider made signs in by it alone: a password would outlive the group.
+async fn check_origin(hub: &Hub, name: &OperatorName) -> Result<(), ApiError> {
+    match hub.store.provider_link(name.clone()).await?.map(|link| link.origin) {
+        None | Some(LinkOrigin::Admin) => Ok(()),
+        Some(LinkOrigin::Group) => Err(ApiError::new(
+            ErrorCode::Forbidden,
+            "you sign in by the provider alone, since one of its groups made you an operator here, and no password was set",
+        )),
+    }
 }
 
 /// Who came by a link or has yet to set up an authenticator need not show the password; others must. Gives the stored hash

@@ -27,6 +27,11 @@ pub(super) enum Reason {
     /// Somebody else may know the password.
     Code(OperatorName),
     Link,
+    /// By a provider.
+    Provider {
+        name: String,
+        why: String,
+    },
     TooOften,
 }
 
@@ -105,6 +110,7 @@ fn event(from: Origin, reason: &Reason, (now, correlation): (Timestamp, Correlat
             "a sign-in as {name} from {from} was refused: the password was right and the code was not"
         ),
         Reason::Link => format!("a sign-in from {from} was refused: the link is unknown, used or has ended"),
+        Reason::Provider { name, why } => format!("a sign-in from {from} by {name} was refused: {why}"),
         Reason::TooOften => format!("sign-ins from {from} are refused: too many of them were wrong"),
     };
     written(message, now, correlation)

@@ -27,6 +27,7 @@
 pub mod action;
 pub mod guest_agent;
 pub mod image;
+pub mod narrow;
 pub mod next;
 pub mod plan;
 pub mod progress;

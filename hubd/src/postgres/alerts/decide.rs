@@ -4,12 +4,14 @@ use alerts::incident::{Incident, Scope};
 use alerts::log::LogKind;
 use alerts::silence::Silence;
 use alerts::{Decision, Signal};
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::id::{CorrelationId, HostName};
 use jiff::Timestamp;
 
+use super::super::access::{ScopeColumns, has_labels};
 use super::super::columns::{Id, Text, Time};
 use super::super::events::{EventGuest, emit_of};
-use super::super::sql::{self, Connection, OptionalExtension as _};
+use super::super::sql::{self, Connection, OptionalExtension as _, params};
 use super::super::writer::Tx;
 use super::queue::queue;
 use super::rows::{Json, append_log, load, save};
@@ -103,9 +105,28 @@ pub(super) fn host_of_scope(connection: &Connection, scope: Scope) -> sql::Resul
 
 /// The silences that are not over.
 pub(super) fn current_silences(connection: &Connection, now: Timestamp) -> sql::Result<Vec<Silence>> {
-    let sql = "SELECT body, id FROM alert_silences WHERE until > $1 AND ended_at IS NULL ORDER BY id";
-    let statement = connection.prepare_cached(sql)?;
-    let rows = statement.query([Time(now)])?;
+    silences_within(connection, &AccessScope::Everything {}, now)
+}
+
+/// Of these, those that name a host of a scope, or its customer.
+pub(super) fn silences_within(
+    connection: &Connection,
+    scope: &AccessScope,
+    now: Timestamp,
+) -> sql::Result<Vec<Silence>> {
+    let matchers = "jsonb_path_query(stored_json(body), '$.matchers[*]') AS matcher";
+    let sql = format!(
+        "SELECT body, id FROM alert_silences WHERE until > $1 AND ended_at IS NULL
+             AND ($2::text IS NULL OR EXISTS (SELECT 1 FROM {matchers}, hosts
+                 WHERE matcher = to_jsonb('host=' || hosts.name) AND {}))
+             AND ($3::text IS NULL OR EXISTS (SELECT 1 FROM {matchers}
+                 WHERE matcher = to_jsonb('customer=' || $3::text)))
+         ORDER BY id",
+        has_labels("$2")
+    );
+    let ScopeColumns { labels, customer } = ScopeColumns::of(scope)?;
+    let statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query(params![Time(now), labels, customer])?;
     let mut silences = Vec::new();
     for row in &rows {
         let row = sql::Row(row);

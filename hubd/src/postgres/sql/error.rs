@@ -1,5 +1,7 @@
 //! Errors of statements and of columns.
 
+use ::postgres::error::SqlState;
+
 /// The error of another type, or a sentence.
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
@@ -31,6 +33,14 @@ impl Error {
 
     pub(in crate::postgres) fn unconnected(source: impl Into<Source>) -> Self {
         Self::Unconnected(source.into())
+    }
+
+    /// Whether another transaction held a row for too long, or waited for this one.
+    pub(in crate::postgres) fn is_of_locks(&self) -> bool {
+        let Self::Server(error) = self else { return false };
+        error.code().is_some_and(|code| {
+            *code == SqlState::LOCK_NOT_AVAILABLE || *code == SqlState::T_R_DEADLOCK_DETECTED
+        })
     }
 
     /// The error with its causes, for the log.

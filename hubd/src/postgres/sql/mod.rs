@@ -84,6 +84,16 @@ impl Connection {
         Ok(self.client.borrow_mut().query(&statement, params)?)
     }
 
+    /// The same for a statement without rows: how many it changed.
+    pub(super) fn execute_arrays(
+        &self,
+        sql: &str,
+        params: &[&(dyn ::postgres::types::ToSql + Sync)],
+    ) -> Result<u64> {
+        let statement = self.statement(sql)?;
+        Ok(self.client.borrow_mut().execute(&statement, params)?)
+    }
+
     fn statement(&self, sql: &str) -> Result<::postgres::Statement> {
         if let Some(known) = self.statements.borrow().get(sql) {
             return Ok(known.clone());

@@ -18,7 +18,7 @@ use super::super::host_row::find;
 use super::super::settled::Scope;
 use super::super::writer::{Shape, Tx};
 use super::super::{Failed, Sqlite};
-use super::decide::{Moment, current_silences, decide, host_of_scope};
+use super::decide::{Moment, decide, host_of_scope, silences_within};
 use super::rows::{Json, ScopeColumn, json, load};
 use super::signals::stored;
 use super::{facts, incidents, names};
@@ -195,8 +195,8 @@ impl Alerts for Sqlite {
         .await
     }
 
-    async fn silences(&self, now: Timestamp) -> Result<Vec<Silence>, StoreError> {
-        self.read("list silences", move |connection| current_silences(connection, now)).await
+    async fn silences_within(&self, scope: AccessScope, now: Timestamp) -> Result<Vec<Silence>, StoreError> {
+        self.read("list silences", move |connection| silences_within(connection, &scope, now)).await
     }
 
     async fn add_silence(&self, by: By, new: NewSilence) -> Result<Silence, WriteError<SilenceRequestError>> {

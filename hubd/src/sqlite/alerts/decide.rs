@@ -4,10 +4,12 @@ use alerts::incident::{Incident, Scope};
 use alerts::log::LogKind;
 use alerts::silence::Silence;
 use alerts::{Decision, Signal};
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::id::{CorrelationId, HostName};
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::super::access::{ScopeColumns, has_labels};
 use super::super::columns::{Id, Text, Time};
 use super::super::events::{EventGuest, emit_of};
 use super::super::writer::Tx;
@@ -103,9 +105,28 @@ pub(super) fn host_of_scope(connection: &Connection, scope: Scope) -> rusqlite::
 
 /// The silences that are not over.
 pub(super) fn current_silences(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<Silence>> {
-    let sql = "SELECT body, id FROM alert_silences WHERE until > ?1 AND ended_at IS NULL ORDER BY id";
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query([Time(now)])?;
+    silences_within(connection, &AccessScope::Everything {}, now)
+}
+
+/// Of these, those that name a host of a scope, or its customer.
+pub(super) fn silences_within(
+    connection: &Connection,
+    scope: &AccessScope,
+    now: Timestamp,
+) -> rusqlite::Result<Vec<Silence>> {
+    // What cannot be read names nothing.
+    let matchers = "json_each(CASE WHEN json_valid(body) THEN body ELSE '{}' END, '$.matchers') AS matcher";
+    let sql = format!(
+        "SELECT body, id FROM alert_silences WHERE until > ?1 AND ended_at IS NULL
+             AND (?2 IS NULL OR EXISTS (SELECT 1 FROM {matchers}, hosts
+                 WHERE matcher.value = 'host=' || hosts.name AND {}))
+             AND (?3 IS NULL OR EXISTS (SELECT 1 FROM {matchers} WHERE matcher.value = 'customer=' || ?3))
+         ORDER BY id",
+        has_labels("?2")
+    );
+    let ScopeColumns { labels, customer } = ScopeColumns::of(scope)?;
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![Time(now), labels, customer])?;
     let mut silences = Vec::new();
     while let Some(row) = rows.next()? {
         match row.get::<_, Json<Silence>>(0) {
@@ -131,6 +152,7 @@ mod tests {
         let connection = Connection::open_in_memory().unwrap();
         let table = "CREATE TABLE alert_silences (id INTEGER PRIMARY KEY, until INTEGER, body TEXT, ended_at INTEGER)";
         connection.execute_batch(table).unwrap();
+        connection.execute_batch("CREATE TABLE hosts (id BLOB, name TEXT, labels TEXT)").unwrap();
         let add = |id: u64, matcher: &str| {
             let body = json!({ "id": id, "matchers": [matcher], "from": "2026-11-21T00:00:00Z",
                 "until": "2026-11-22T00:00:00Z", "by": "eve", "comment": "work" });

@@ -6,15 +6,18 @@
 //! | [`images`] | the golden image of a release, on hosts and offered to them |
 //! | [`offers`] | who is newly offered a release, and what a host is offered |
 //! | [`rows`] | reading a rollout with its hosts, writing its stage |
+//! | [`scope`] | rollouts with hosts of a scope |
 
 mod guest_agents;
 mod images;
 mod offers;
 mod rows;
+mod scope;
 
 use std::convert::Infallible;
 
 use async_trait::async_trait;
+use holdfast_protocol::access::AccessScope;
 use holdfast_protocol::id::CorrelationId;
 use holdfast_protocol::release::VersionNumber;
 use holdfast_protocol::release::rollout::{OnFailure, RolloutRequest, RolloutSubject, RolloutView};
@@ -34,6 +37,7 @@ use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::rollout::action::{Action, ActionError, accepted_by_resuming, act};
+use crate::domain::rollout::narrow::narrowed;
 use crate::domain::rollout::next::{Decision, apply, next_unless};
 use crate::domain::rollout::plan::plan;
 use crate::domain::rollout::rate::newly_offered;
@@ -235,15 +239,40 @@ impl Rollouts for Sqlite {
         .await
     }
 
-    async fn rollouts(&self, now: Timestamp) -> Result<Vec<RolloutView>, StoreError> {
+    async fn rollouts_within(
+        &self,
+        scope: AccessScope,
+        now: Timestamp,
+    ) -> Result<Vec<RolloutView>, StoreError> {
         self.read("list rollouts", move |connection| {
-            Ok(all(connection, now)?.iter().map(|kept| shown(kept, now)).collect())
+            if scope.is_everything() {
+                return Ok(all(connection, now)?.iter().map(|kept| shown(kept, now)).collect());
+            }
+            let mut views = Vec::new();
+            for (number, inside) in scope::rollouts(connection, &scope, None)? {
+                views.extend(show(connection, number, now)?.and_then(|view| narrowed(view, &inside)));
+            }
+            Ok(views)
         })
         .await
     }
 
-    async fn rollout(&self, number: u32, now: Timestamp) -> Result<Option<RolloutView>, StoreError> {
-        self.read("read a rollout", move |connection| show(connection, number, now)).await
+    async fn rollout_within(
+        &self,
+        scope: AccessScope,
+        number: u32,
+        now: Timestamp,
+    ) -> Result<Option<RolloutView>, StoreError> {
+        self.read("read a rollout", move |connection| {
+            if scope.is_everything() {
+                return show(connection, number, now);
+            }
+            let Some((_, inside)) = scope::rollouts(connection, &scope, Some(number))?.pop() else {
+                return Ok(None);
+            };
+            Ok(show(connection, number, now)?.and_then(|view| narrowed(view, &inside)))
+        })
+        .await
     }
 
     async fn act_on_rollout(

@@ -100,6 +100,7 @@ async fn a_notice_outlives_the_hub_and_a_deaf_customer_holds_up_no_other() {
     let settings = async || NoticeSettings {
         customers: [("bravo".parse().unwrap(), bravo.address().await)].into(),
         others: Some(acme.address().await),
+        ..NoticeSettings::default()
     };
     let world = World::with_notice(settings().await).await;
     let (first, second) = (world.enrol("box7").await, world.enrol("box8").await);

@@ -4,7 +4,7 @@ use holdfast_protocol::id::InviteId;
 use holdfast_protocol::report::AuditHead;
 use holdfast_protocol::secret::Secret;
 use hubd::domain::summary::Summary;
-use hubd::store::{ANSWERS_KEPT, Checkin, EventFilter, NewInvite, SectionTexts, WriteError};
+use hubd::store::{ANSWERS_KEPT, Checkin, EventFilter, EventText, NewInvite, SectionTexts, WriteError};
 use uuid::Uuid;
 
 use super::fixture::{Fixture, at, by, checkin, claiming, fresh_key, host_id};
@@ -14,12 +14,22 @@ pub async fn events_are_read_by_host_and_page_and_passed_on_in_order(fixture: Fi
     let host = fixture.box7().await;
     let other = fixture.enrol("box8", host_id(8), &fresh_key()).await.host;
     store.check_in(checkin(host, 1, 1)).await.unwrap().unwrap();
-    let of = |host, before| store.events(EventFilter { host, before }, 2);
+    let of = |host, before| store.events(EventFilter { host, before, ..EventFilter::default() }, 2);
     let newest = of(None, None).await.unwrap();
     assert_eq!(newest[0].kind, "host_online");
     let before = of(None, Some(newest[1].number)).await.unwrap();
     assert!(before.iter().all(|event| event.number < newest[1].number) && before.len() == 2);
     assert!(of(Some(other), None).await.unwrap().iter().all(|event| event.host == Some(other)));
+    let with = |text: &str| {
+        let text = Some(EventText::new(text).unwrap());
+        store.events(EventFilter { text, ..EventFilter::default() }, 9)
+    };
+    // In the kind, whose parts are words, and in the sentence; big letters and signs of patterns mean nothing.
+    assert_eq!(with("Host ONLINE").await.unwrap().len(), 1);
+    let of_box8 = with("box8").await.unwrap();
+    assert!(!of_box8.is_empty() && of_box8.iter().all(|event| event.message.contains("box8")));
+    assert!(with("box_").await.unwrap().is_empty() && with("%").await.unwrap().is_empty());
+    assert!(EventText::new(" ").is_none() && EventText::new(&"a".repeat(101)).is_none());
 
     store.pass_over_all(&fixture.term().await).await.unwrap();
     assert!(store.next_outgoing().await.unwrap().is_none());

@@ -13,7 +13,11 @@ mod images;
 mod keys;
 mod leases;
 mod log;
+mod many;
+mod narrow;
+mod oidc;
 mod operators;
+mod page_changes;
 mod persons;
 pub mod quiet;
 mod releases;
@@ -100,10 +104,21 @@ macro_rules! stories {
                 events_are_read_by_host_and_page_and_passed_on_in_order
                 a_commit_with_an_event_is_announced
                 what_is_past_its_time_goes_and_the_rest_stays;
+            many:
+                many_hosts_with_news_are_each_answered_as_alone
+                reports_of_one_host_at_the_same_time_are_kept_in_their_order;
+            oidc:
+                a_linked_person_of_the_provider_is_their_operator
+                a_group_makes_an_operator_who_is_never_more_than_it;
+            page_changes:
+                changes_are_numbered_in_their_order_and_narrowed;
             operators:
                 a_repeat_with_the_same_key_is_the_same_answer
                 a_refusal_in_a_shared_commit_undoes_itself_alone
                 tokens_end_and_the_last_admin_stays;
+            narrow:
+                lists_of_the_hub_have_the_part_of_a_scope
+                a_role_is_changed_in_place_and_tokens_above_it_end;
             persons:
                 a_scope_is_kept_with_its_person_and_decides_who_is_the_last_admin
                 lists_are_narrowed_to_a_scope

@@ -22,15 +22,15 @@ use uuid::Uuid;
 
 use super::fixture::{CORRELATION, Fixture, at, by, checkin, claiming, fresh_key, host_id, named};
 
-fn customer(name: &str) -> CustomerId {
+pub fn customer(name: &str) -> CustomerId {
     name.parse().unwrap()
 }
 
-fn of_customer(name: &str) -> AccessScope {
+pub fn of_customer(name: &str) -> AccessScope {
     AccessScope::Customer { customer: customer(name) }
 }
 
-fn of_hosts(selector: &str) -> AccessScope {
+pub fn of_hosts(selector: &str) -> AccessScope {
     AccessScope::Hosts { labels: selector.parse().unwrap() }
 }
 
@@ -50,7 +50,7 @@ pub fn person(name: &str, role: Role, scope: AccessScope) -> NewOperator {
 }
 
 /// A host with these guests, each with its customer, and with one label.
-async fn host(fixture: &Fixture, number: u128, site: &str, guests: &[(u128, &str)]) -> HostId {
+pub async fn host(fixture: &Fixture, number: u128, site: &str, guests: &[(u128, &str)]) -> HostId {
     let name = format!("host{number}");
     let host = fixture.enrol(&name, host_id(number), &fresh_key()).await.host;
     let mut change = LabelChange::default();
@@ -186,7 +186,7 @@ pub async fn a_customer_is_added_changed_and_removed_when_nothing_names_it(fixtu
     assert_eq!(of_it, ["customer_added", "customer_changed", "customer_removed"]);
 }
 
-fn secret(number: u128, ends: i64) -> NewSecret {
+pub fn secret(number: u128, ends: i64) -> NewSecret {
     let hash = Secret::new(format!("secret {number}")).hash();
     NewSecret { number: Uuid::from_u128(number), hash, expires_at: at(ends) }
 }

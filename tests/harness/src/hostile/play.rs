@@ -145,6 +145,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
         handed: HandOverFolder::of(&world.agent_folder()),
         recipient: None,
         contact: contact_now,
+        token_ages: Arc::new(Vec::new),
     };
     let node = "pve1".parse().unwrap();
     let clock = Arc::clone(&ports.clock);

@@ -55,6 +55,7 @@ use crate::model::fill_history::FillHistory;
 use crate::model::hardware_health::HardwareView;
 use crate::model::host_maintenance::HostMaintenance;
 use crate::model::storage::{StorageView, TargetRecord};
+use crate::model::token_age::TokenAge;
 use crate::model::tunnel::TunnelsView;
 use crate::model::usage_levels::UsageLevels;
 use crate::model::view::HostSnapshot;
@@ -136,6 +137,8 @@ pub struct HostKnowledge<'a> {
     pub records: Option<RecordsFault>,
     /// When the certificate ends that the host shows to the hub.
     pub certificate_ends_at: Timestamp,
+    /// The ages of the tokens for Proxmox.
+    pub token_ages: &'a [TokenAge],
 }
 
 /// Everything that is wrong now, sorted, each once.

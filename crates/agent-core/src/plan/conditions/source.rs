@@ -99,6 +99,7 @@ pub const fn deriver(code: ConditionCode) -> Deriver {
         | Code::EscrowMissing
         | Code::JobStalled
         | Code::ProxmoxAway
+        | Code::ProxmoxTokenOld
         | Code::RecordsBroken
         | Code::RecordsDamaged => Deriver::Agent(Source::Own),
         Code::AuditChainBroken

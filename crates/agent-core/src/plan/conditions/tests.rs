@@ -28,6 +28,11 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
 }
 
+/// A token that is to be renewed every 30 days, made so many days from now.
+fn token_made(days: i64) -> TokenAge {
+    TokenAge { role: "observe".to_owned(), made_at: at(days * 86_400), renewed_after_days: 30 }
+}
+
 /// What a host knows, whole. Nothing is wrong with it.
 struct Box7 {
     now: Timestamp,
@@ -46,6 +51,7 @@ struct Box7 {
     targets: Vec<TargetRecord>,
     records: Option<RecordsFault>,
     certificate_ends_at: Timestamp,
+    token_ages: Vec<TokenAge>,
 }
 
 impl Box7 {
@@ -72,6 +78,7 @@ impl Box7 {
             targets: Vec::new(),
             records: None,
             certificate_ends_at: at(30 * 86_400),
+            token_ages: vec![token_made(-36)],
         }
     }
 
@@ -100,6 +107,7 @@ impl Box7 {
             targets: &self.targets,
             records: self.records.clone(),
             certificate_ends_at: self.certificate_ends_at,
+            token_ages: &self.token_ages,
         }
     }
 

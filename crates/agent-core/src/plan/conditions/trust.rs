@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Finding, HostKnowledge, Names};
 use crate::model::limits;
+use crate::model::token_age::TokenAge;
 
 pub(super) fn all(known: &HostKnowledge<'_>) -> Vec<Finding> {
     let mut found = signatures(known);
@@ -20,6 +21,7 @@ pub(super) fn all(known: &HostKnowledge<'_>) -> Vec<Finding> {
     }));
     found.extend(known.jobs.iter().filter_map(|job| stalled(job, known.now)));
     found.extend(certificate(known.certificate_ends_at, known.now));
+    found.extend(old_token(known.token_ages, known.wall));
     found
 }
 
@@ -67,4 +69,15 @@ fn certificate(ends_at: Timestamp, now: Timestamp) -> Option<Finding> {
     let message = format!("the certificate that this host shows to the hub ends at {ends_at:.0}");
     let subject = Subject::Certificate { of: CertificateUse::Host };
     Some(Finding::new(ConditionCode::CertificateExpiring, subject, message).since(since))
+}
+
+/// By the wall clock, as the times of files are. One for all: the same service renews them.
+fn old_token(ages: &[TokenAge], now: Timestamp) -> Option<Finding> {
+    let late = ages.iter().filter_map(|age| Some((age.late_since(now)?, age)));
+    let (since, age) = late.min_by_key(|(since, _)| *since)?;
+    let message = format!(
+        "the `{}` token for Proxmox is of {:.0} and should be renewed every {} days",
+        age.role, age.made_at, age.renewed_after_days
+    );
+    Some(Finding::new(ConditionCode::ProxmoxTokenOld, Subject::Host {}, message).since(since))
 }

@@ -73,6 +73,7 @@ pub fn install(stand: &Stand) {
     for unit in [
         "hubd.service",
         "holdfast-hardware.timer",
+        "holdfast-proxmox-tokens.timer",
         "holdfast-updates.timer",
         "holdfast-helper.socket",
         "holdfast-golden.socket",
@@ -285,6 +286,7 @@ fn is_taken_away(stand: &Stand) {
     for unit in [
         "agentd.service",
         "holdfast-hardware.timer",
+        "holdfast-proxmox-tokens.timer",
         "holdfast-updates.timer",
         "holdfast-helper.socket",
         "holdfast-golden.socket",

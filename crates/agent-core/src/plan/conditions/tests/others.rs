@@ -111,6 +111,7 @@ pub(super) fn faulty() -> Vec<(&'static str, Box7)> {
         ("AGENT_UPDATE_FAILED", updated(json!({ "refused": refused(-6 * 24 * 3_600) }))),
         ("BREAK_GLASS_OPEN", host(|host| host.break_glass = Some(way_status(None)))),
         ("CERTIFICATE_EXPIRING", host(|host| host.certificate_ends_at = at(3 * 3600))),
+        ("PROXMOX_TOKEN_OLD", host(|host| host.token_ages = vec![token_made(-1), token_made(-38)])),
     ]
 }
 
