@@ -18,6 +18,7 @@ pub mod clock;
 pub mod fail;
 pub mod fault;
 pub mod firewall;
+pub mod folder_sizes;
 pub mod guard;
 pub mod guest;
 pub mod http;

@@ -112,6 +112,8 @@ pub struct Node {
     pub backup_lock: Mutex<()>,
     /// The last round of the status daemon.
     pub round: Mutex<crate::round::Round>,
+    /// Sizes of guests' folders.
+    pub folder_sizes: Mutex<crate::folder_sizes::FolderSizes>,
     going_down: AtomicBool,
     world: Mutex<World>,
 }
@@ -184,6 +186,7 @@ impl Node {
             power,
             backup_lock: Mutex::new(()),
             round: Mutex::default(),
+            folder_sizes: Mutex::default(),
             going_down: AtomicBool::new(false),
             world: Mutex::new(world),
         }))

@@ -179,6 +179,8 @@ pub const ALL: &[Part] = &[
         after: &["programs", "images"],
         limit: minutes(30),
         run: crate::stacks::run,
+        // Its guest computes in bursts and waits in between.
+        load: 1,
         ..ANYBODY
     },
     Part {

@@ -68,7 +68,8 @@ pub fn guest_figures(node: &Node, world: &World, vmid: u32) -> Option<Map<String
         .as_ref()
         .and(root)
         .filter(|mount| mount.origin() == Origin::Volume)
-        .map_or(0, |mount| world.store().tree(mount.volume()).map_or(0, |tree| folder_bytes(&tree)));
+        .and_then(|mount| world.store().tree(mount.volume()).ok())
+        .map_or(0, |tree| node.folder_sizes.lock().unwrap_or_else(PoisonError::into_inner).of(&tree));
     // In its first second a guest is read as if it had not started yet: a genuine list shows -1 then, and a share below 0.
     let age_s = running.as_ref().map(|running| node.settable.even_s() - running.since_s);
     let (uptime, cpu) = match age_s {
@@ -96,26 +97,6 @@ pub fn guest_figures(node: &Node, world: &World, vmid: u32) -> Option<Map<String
         }
     }
     Some(row)
-}
-
-/// Bytes in a folder, bounded so that a huge guest does not hold up a list.
-fn folder_bytes(folder: &std::path::Path) -> u64 {
-    let mut waiting = vec![folder.to_owned()];
-    let (mut total, mut seen) = (0, 0);
-    while let Some(next) = waiting.pop() {
-        for entry in std::fs::read_dir(next).into_iter().flatten().flatten() {
-            seen += 1;
-            if seen > 2_000 {
-                return total;
-            }
-            match entry.metadata() {
-                Ok(meta) if meta.is_dir() => waiting.push(entry.path()),
-                Ok(meta) => total += meta.len(),
-                Err(_) => {}
-            }
-        }
-    }
-    total
 }
 
 /// How many processors a guest sees.
