@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 
+use reqwest::StatusCode;
 use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
@@ -30,6 +31,14 @@ fn view_of(path: &str) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
+/// A guest without a restore test has no certificate, and guests of this fleet are reported and in no document: the page
+/// says so.
+fn may_be_missing(path: &str) -> bool {
+    let of_guest = path.starts_with("/hosts/") && path.contains("/guests/");
+    of_guest
+        && ["/restore-certificate", "/edit", "/delete", "/volumes/new"].iter().any(|end| path.ends_with(end))
+}
+
 /// Follows links from the first page.
 pub async fn follow(client: &Client) -> Views {
     let mut views = Views::new();
@@ -41,6 +50,9 @@ pub async fn follow(client: &Client) -> Views {
             .headers()
             .get(CONTENT_TYPE)
             .is_some_and(|media| media.to_str().unwrap().starts_with("text/html"));
+        if answer.status() == StatusCode::NOT_FOUND && may_be_missing(&path) {
+            continue;
+        }
         assert!(answer.status().is_success(), "a link leads to {path}: {}", answer.status());
         if !is_page {
             continue;
