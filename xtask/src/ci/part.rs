@@ -191,6 +191,8 @@ pub const ALL: &[Part] = &[
         root: Root::Needed,
         after: &["tools", "programs"],
         run: work::package,
+        // It compiles on both cores, and the longest waits come after it.
+        load: 3,
         ..ANYBODY
     },
     Part {
