@@ -179,8 +179,6 @@ pub const ALL: &[Part] = &[
         after: &["programs", "images"],
         limit: minutes(30),
         run: crate::stacks::run,
-        // Its guest computes in bursts and waits in between.
-        load: 1,
         ..ANYBODY
     },
     Part {
@@ -191,8 +189,6 @@ pub const ALL: &[Part] = &[
         root: Root::Needed,
         after: &["tools", "programs"],
         run: work::package,
-        // It compiles on both cores, and the longest waits come after it.
-        load: 3,
         ..ANYBODY
     },
     Part {
