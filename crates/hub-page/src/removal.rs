@@ -1,4 +1,4 @@
-//! The page before a part is left out of a document.
+//! Confirmation page for removing a part of a document.
 
 use askama::Template;
 use holdfast_protocol::generation::Generation;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use holdfast_protocol::code::ErrorCode;
@@ -96,12 +96,13 @@ impl OperatorRates {
         self.good.lock().unwrap_or_else(PoisonError::into_inner).contains(token)
     }
 
-    /// Notes what became of a call.
-    fn answered(&self, token: Option<TokenKey>, status: StatusCode) {
+    /// Notes what became of a call. A page sends who is not signed in to the sign-in; where else an answer leads, as after
+    /// each form, says nothing of the token.
+    fn answered(&self, token: Option<TokenKey>, status: StatusCode, location: Option<&HeaderValue>) {
         let Some(token) = token else { return };
         let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
-        // A page sends who is not signed in to the sign-in.
-        if status == StatusCode::UNAUTHORIZED || status.is_redirection() {
+        let to_sign_in = location.is_some_and(|location| location == "/sign-in");
+        if status == StatusCode::UNAUTHORIZED || to_sign_in {
             good.remove(&token);
         } else if status.is_success() && !good.contains(&token) {
             // Those that call again are soon known again.
@@ -135,7 +136,7 @@ pub(super) async fn limit(State(hub): State<Arc<Hub>>, request: Request, next: N
         return many.refusal().into_response();
     }
     let response = next.run(request).await;
-    rates.answered(token, response.status());
+    rates.answered(token, response.status(), response.headers().get(header::LOCATION));
     response
 }
 
@@ -163,7 +164,7 @@ mod tests {
 
     fn known(rates: &OperatorRates, token: TokenKey) {
         rates.admit(origin(1), Some(token), NOW).unwrap();
-        rates.answered(Some(token), StatusCode::OK);
+        rates.answered(Some(token), StatusCode::OK, None);
     }
 
     #[test]
@@ -172,7 +173,7 @@ mod tests {
         known(&rates, [1; 32]);
         let attempts = (2..20).filter(|n| {
             let admitted = rates.admit(origin(1), Some([*n; 32]), NOW).is_ok();
-            rates.answered(Some([*n; 32]), StatusCode::UNAUTHORIZED);
+            rates.answered(Some([*n; 32]), StatusCode::UNAUTHORIZED, None);
             admitted
         });
         assert_eq!(attempts.count(), 4);
@@ -182,7 +183,7 @@ mod tests {
         rates.admit(origin(1), Some([1; 32]), NOW).unwrap();
         rates.admit(origin(2), Some([9; 32]), NOW).unwrap();
         // A token that was revoked is not known as good any more.
-        rates.answered(Some([1; 32]), StatusCode::UNAUTHORIZED);
+        rates.answered(Some([1; 32]), StatusCode::UNAUTHORIZED, None);
         assert!(rates.admit(origin(1), Some([1; 32]), NOW).is_err());
     }
 
@@ -202,12 +203,27 @@ mod tests {
     }
 
     #[test]
+    fn a_form_that_leads_on_leaves_its_session_known_and_the_way_to_the_sign_in_does_not() {
+        let rates = rates(100, 1_000, 3);
+        known(&rates, [1; 32]);
+        let leads =
+            |to| rates.answered(Some([1; 32]), StatusCode::SEE_OTHER, Some(&HeaderValue::from_static(to)));
+        for _ in 0..10 {
+            rates.admit(origin(1), Some([1; 32]), NOW).unwrap();
+            leads("/hosts/box7");
+        }
+        leads("/sign-in");
+        let admitted = (0..10).filter(|_| rates.admit(origin(1), Some([1; 32]), NOW).is_ok()).count();
+        assert_eq!(admitted, 2, "what the address has left for tokens that are not known");
+    }
+
+    #[test]
     fn the_number_of_good_tokens_is_bounded() {
         let rates = rates(10, 10, 10);
         for number in 0..=u32::try_from(GOOD_MAX).unwrap() {
             let mut token = [0; 32];
             token[..4].copy_from_slice(&number.to_be_bytes());
-            rates.answered(Some(token), StatusCode::OK);
+            rates.answered(Some(token), StatusCode::OK, None);
         }
         assert_eq!(rates.good.lock().unwrap().len(), 1);
     }

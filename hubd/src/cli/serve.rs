@@ -30,8 +30,10 @@ pub(super) async fn run(given: Given) -> anyhow::Result<()> {
         opened.authority.cas().serving().pin(),
         settings.dir.join("ca.pem").display()
     )?;
-    // Before the start is announced: a reload that comes earlier would end the program.
+    // Before the start is announced: a signal that comes earlier would kill the program.
     let mut hangup = signal(SignalKind::hangup()).context("the signal SIGHUP cannot be heard")?;
+    let mut terminate = signal(SignalKind::terminate()).context("the signal SIGTERM cannot be heard")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("the signal SIGINT cannot be heard")?;
     let (reload, source) = reload_source(given);
     let running = run::start(opened, run::Start::new(settings, Some(source), clock)).await?;
     writeln!(
@@ -41,8 +43,6 @@ pub(super) async fn run(given: Given) -> anyhow::Result<()> {
         running.public_url.as_str()
     )?;
     out.flush()?;
-    let mut terminate = signal(SignalKind::terminate()).context("the signal SIGTERM cannot be heard")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("the signal SIGINT cannot be heard")?;
     sd_notify::notify(&[sd_notify::NotifyState::Ready])
         .context("systemd cannot be notified that the hub is ready")?;
     let told = async {

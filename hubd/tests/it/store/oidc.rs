@@ -82,7 +82,8 @@ async fn link(store: &SharedStore, who: &str, person: ProviderPerson) -> Result<
     match store.add_provider_link(by, new).await {
         Ok(_) => Ok(()),
         Err(WriteError::Refused(error)) => Err(error),
-        Err(_) => panic!("not a refusal"),
+        Err(WriteError::KeyReused) => panic!("no key was sent"),
+        Err(WriteError::Store(error)) => panic!("the store failed: {error:?}"),
     }
 }
 
@@ -90,7 +91,8 @@ async fn enter(store: &SharedStore, new: NewOidcSignIn) -> Result<(OperatorName,
     match store.sign_in_by_provider(new).await {
         Ok(opened) => Ok((opened.owner.name, opened.owner.grant.role())),
         Err(WriteError::Refused(error)) => Err(error),
-        Err(_) => panic!("not a refusal"),
+        Err(WriteError::KeyReused) => panic!("no key was sent"),
+        Err(WriteError::Store(error)) => panic!("the store failed: {error:?}"),
     }
 }
 
