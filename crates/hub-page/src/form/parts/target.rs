@@ -51,7 +51,7 @@ const PLACE: &[Field] = &[
     text("backend.pbs.namespace", "Backup server: namespace"),
     text("backend.pbs.fingerprint", "Backup server: fingerprint"),
     text("backend.pbs.key", "Backup server: key of the backups"),
-    text("creds", "Sealed name and password, as `holdfast seal` prints them"),
+    text("creds", "Sealed name and password, as `holdfast storage seal` prints them"),
 ];
 
 pub(super) const FORM: &[Group] =
